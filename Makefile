@@ -1,0 +1,70 @@
+# Everything runs inside .venv, which `make install` builds from pyproject.toml.
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+# Interpreters to try, in order; the first that is new enough builds .venv.
+PYTHON ?= python3.11 python3
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint typecheck docs bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(STAMP) ## create .venv with the package, its extras and the developers' tools
+	@echo "Ready: $(BIN)/python"
+
+$(STAMP): pyproject.toml
+	@found=; \
+	for candidate in $(PYTHON); do \
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        found=$$candidate; break; \
+	    fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	    echo "spgls needs Python 3.11 or newer; tried: $(PYTHON)." >&2; \
+	    echo "Install one, or name it: make install PYTHON=/path/to/python3" >&2; \
+	    exit 1; \
+	fi; \
+	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	    echo "Creating .venv with $$($$found --version)"; \
+	    $$found -m venv --clear .venv; \
+	fi
+	@# Dependency groups need pip 25.1; the pip that comes with Python 3.11 is older.
+	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
+	@echo "Installing spgls and its tools (a few minutes the first time)"
+	@$(BIN)/python -m pip install -qq --editable '.[all]' \
+	    --group test --group lint --group docs --group bench
+	@touch $@
+
+demo: $(STAMP) ## see what spgls does
+	@$(BIN)/python -m spgls demo
+
+# One BLAS thread per worker, so that the workers do not fight over the cores.
+test: $(STAMP) ## run the tests (SPGLS_TEST_WORKERS=2, PYTEST_ARGS=...)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	    $(BIN)/python -m pytest -q -n $${SPGLS_TEST_WORKERS:-2} $(PYTEST_ARGS)
+
+lint: $(STAMP) ## check style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+typecheck: $(STAMP) ## check types
+	@$(BIN)/mypy
+
+# Pages of names that no longer exist would linger in docs/generated, so it is made anew.
+docs: $(STAMP) ## build the documentation into docs/_build/html
+	@rm -rf docs/generated
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "Built: docs/_build/html/index.html"
+
+bench: $(STAMP) ## run the benchmarks
+	@$(BIN)/python benchmarks/run.py
+
+clean: ## remove .venv and everything built
+	@rm -rf .venv build dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,61 @@
+"""What a solver may ask of a data matrix, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+from spgls._types import Array, Vector
+
+__all__ = ["BLOCK_BYTES", "Matrix", "block_length"]
+
+#: Working copies of a piece of the data never exceed about this many bytes.
+BLOCK_BYTES = 4 * 2**20
+
+
+def block_length(width: int, *, at_least: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
+    """Number of rows of ``width`` doubles that fit in one block."""
+    return max(at_least, block_bytes // (8 * max(width, 1)), 1)
+
+
+@runtime_checkable
+class Matrix(Protocol):
+    """An ``m`` x ``n`` real matrix ``A``. All results are float64, whatever the data's type.
+
+    Three verbs carry the iterative methods (:meth:`apply`, :meth:`cross`, :meth:`gram`), three more
+    the direct ones (:meth:`moment`, :meth:`row_panels`, :meth:`column_panels`). A matrix knows
+    nothing of games; a solver never learns how the data is stored.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def apply(self, v: Array) -> Array:
+        """``A v`` for a vector or a block of columns."""
+        ...
+
+    def cross(self, u: Array) -> Array:
+        """``A' u`` for a vector or a block of columns."""
+        ...
+
+    def gram(self, v: Array) -> Array:
+        """``A'(A v)``, reading each row once."""
+        ...
+
+    def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
+        """``B' S B`` for ``B = [A - 1 shift', extra]`` and ``S = diag(weight)``, in one read."""
+        ...
+
+    def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Dense float64 pieces of ``rows`` rows, in order. Not to be written to."""
+        ...
+
+    def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
+        """Dense float64 pieces of ``columns`` columns, in order. Not to be written to."""
+        ...
+
+    def column_squares(self, weight: Vector | None) -> Vector:
+        """``sum_i s_i a_ij^2`` for each column."""
+        ...

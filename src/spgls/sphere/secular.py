@@ -1,0 +1,448 @@
+"""The sphere problem for one strength of provider, solved to rounding in singular coordinates.
+
+Unknowns are ``c = alpha/(1+alpha)``, ``s = 1-c`` and ``x = s v``. The game is
+
+    minimise |sigma x + c zeta - eta|^2 + r_yy - 2 c r_yz + c^2 r_zz   over  |x|^2 = gamma s c,
+
+which is the paper's spherically constrained least squares in coordinates that lose no digits when
+``alpha`` is huge or tiny. With a multiplier ``nu`` (four times the paper's over gamma) the optimum
+is ``x = sigma (eta - c zeta)/(d + nu)``, ``c = N_y/2h``, ``s = N_e/2h`` and ``nu`` is the root of
+the decreasing function ``F = |x|^2 - gamma s c`` to the right of the pole where ``d + nu`` or ``h``
+vanishes. Everything is evaluated as a function of ``mu``, the distance from that pole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import frexp, ldexp, sqrt
+from typing import Literal
+
+import numpy as np
+
+from spgls._types import EPS, Vector
+from spgls.reduction.reduced import ReducedGame
+from spgls.sphere.fixed_norm import solve_fixed_norm
+
+__all__ = ["SmallSolution", "solve_sphere"]
+
+#: Quantities below this many ulps of the terms they are summed from count as zero.
+_NOISE = 4 * EPS
+_MAX_STEPS = 200
+
+Outcome = Literal["unique", "several", "unattained"]
+
+
+@dataclass(frozen=True, eq=False)
+class SmallSolution:
+    """Optimum of one game in singular coordinates.
+
+    Attributes
+    ----------
+    x : ndarray
+        ``s`` times the coordinates of the coefficients.
+    fill : float
+        ``s`` times the norm of the coefficients in the null space of the data.
+    s, c : float
+        ``1/(1+alpha)`` and ``alpha/(1+alpha)``, each to full relative accuracy.
+    nu : float
+        Multiplier of ``|x|^2 = gamma s c``.
+    value : float
+        Learner's sum of squares.
+    outcome : {"unique", "several", "unattained"}
+        Whether the optimum is unique, one of several (the smallest ``alpha`` is returned), or only
+        approached as the coefficients grow.
+    steps : int
+        Newton steps spent.
+    """
+
+    x: Vector
+    fill: float
+    s: float
+    c: float
+    nu: float
+    value: float
+    outcome: Outcome
+    steps: int
+
+    @property
+    def alpha(self) -> float:
+        """Squared priced norm of the coefficients over gamma."""
+        return self.c / self.s
+
+
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """A game in units in which ``max(d)`` and ``|y|^2 + |z|^2`` lie between 1/4 and 1."""
+
+    game: ReducedGame
+    gamma: float
+    p_y: Vector
+    p_z: Vector
+    p_e: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class _Pole:
+    """Left end ``nu0`` of the feasible multipliers and the problem's terms there."""
+
+    nu: float
+    e: Vector  # d + nu0, without cancellation
+    h: float
+    n_y: float
+    n_e: float
+    noise: float  # magnitude of the terms n_y and n_e were summed from
+    low: np.ndarray  # where d + nu0 vanishes
+
+
+def solve_sphere(game: ReducedGame, gamma: float, *, tol: float = 1e-9) -> SmallSolution:
+    """Solve the game for providers of strength ``gamma``.
+
+    Parameters
+    ----------
+    game : ReducedGame
+        The reduced data.
+    gamma : float
+        Strength, positive and finite.
+    tol : float
+        Where the infimum is not attained, how far above it the returned point may lie, in units
+        of ``|y|^2``.
+
+    Returns
+    -------
+    SmallSolution
+    """
+    size = game.yy + game.zz
+    if size == 0.0:
+        return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, "unique", 0)
+    # Powers of two: close labels and goals must stay exactly as close as they are.
+    sigma_max = _power_of_two(float(game.sigma.max())) if game.size else 1.0
+    length = _power_of_two(sqrt(size))
+    scaled = _scale(game, gamma, sigma_max, length)
+    point = _solve_scaled(scaled, tol)
+    back = length / sigma_max
+    return SmallSolution(
+        x=point.x * back,
+        fill=point.fill * back,
+        s=point.s,
+        c=point.c,
+        nu=point.nu * sigma_max**2,
+        value=point.value * length**2,
+        outcome=point.outcome,
+        steps=point.steps,
+    )
+
+
+def _power_of_two(x: float) -> float:
+    return ldexp(1.0, frexp(x)[1])
+
+
+def _scale(game: ReducedGame, gamma: float, sigma_max: float, length: float) -> _Scaled:
+    size = length**2
+    unit = ReducedGame(
+        sigma=game.sigma / sigma_max,
+        eta=game.eta / length,
+        zeta=game.zeta / length,
+        r_yy=game.r_yy / size,
+        r_yz=game.r_yz / size,
+        r_zz=game.r_zz / size,
+        nullity=game.nullity,
+    )
+    return _Scaled(
+        game=unit,
+        gamma=gamma * (sigma_max / length) ** 2,
+        p_y=unit.sigma * unit.eta,
+        p_z=unit.sigma * unit.zeta,
+        # Formed from the difference: close labels and goals subtract without error.
+        p_e=unit.sigma * (unit.zeta - unit.eta),
+    )
+
+
+def _solve_scaled(problem: _Scaled, tol: float) -> SmallSolution:
+    game, gamma = problem.game, problem.gamma
+    if not problem.p_y.any() and not problem.p_z.any():
+        return _untouched(problem, tol)
+    pole = _find_pole(problem)
+    if not problem.p_y.any() and -2 * game.yz >= gamma * pole.nu:
+        return _finish(problem, np.zeros(game.size), 0.0, 1.0, 0.0, -2 * game.yz / gamma, 0)
+    reads_goal = not problem.p_e.any()
+    end = -2 * (game.zz - game.yz) / gamma
+    if reads_goal and end > pole.nu:
+        return _approach(problem, end, tol)
+    hard = _hard_case(problem, pole)
+    if hard is not None:
+        return hard
+    if reads_goal and end == pole.nu:
+        return _approach(problem, end, tol)
+    return _newton(problem, pole)
+
+
+def _value(game: ReducedGame, x: Vector, s: float, c: float) -> float:
+    residual = game.sigma * x + _blend(game.zeta - game.eta, game.zeta, -game.eta, s, c)
+    rest = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz
+    return max(0.0, float(residual @ residual) + rest)
+
+
+def _blend(gap: Vector, goal: Vector, minus_label: Vector, s: float, c: float) -> Vector:
+    """``c goal - label``, written as ``(goal - label) - s goal`` where ``s`` is the small one."""
+    return minus_label + c * goal if c <= 0.5 else gap - s * goal
+
+
+def _finish(
+    problem: _Scaled,
+    x: Vector,
+    fill: float,
+    s: float,
+    c: float,
+    nu: float,
+    steps: int,
+    outcome: Outcome = "unique",
+) -> SmallSolution:
+    """Put the point on the sphere exactly and evaluate it."""
+    norm2 = float(x @ x)
+    if fill == 0.0 and norm2 > 0.0:
+        x = x * sqrt(problem.gamma * s * c / norm2)
+    return SmallSolution(x, fill, s, c, nu, _value(problem.game, x, s, c), outcome, steps)
+
+
+def _untouched(problem: _Scaled, tol: float) -> SmallSolution:
+    """Labels and goals orthogonal to the data: a scalar quadratic in ``c``."""
+    game, gamma = problem.game, problem.gamma
+    low = 0.0 if game.nullity or not game.size else float(game.d.min())
+    price = gamma * low
+    curvature = game.zz - price
+    if curvature > 0.0:
+        c = min(max((game.yz - price / 2) / curvature, 0.0), 1.0)
+    else:
+        c = 1.0 if game.zz < 2 * game.yz else 0.0
+    if c == 1.0:
+        return _approach(problem, max(-low, -2 * (game.zz - game.yz) / gamma), tol)
+    s = 1.0 - c if c < 0.5 else (game.zz - game.yz - price / 2) / curvature
+    nu = -low if c > 0.0 else max(-low, -2 * game.yz / gamma)
+    x = np.zeros(game.size)
+    norm = sqrt(gamma * s * c)
+    if norm > 0.0 and not game.nullity:
+        x[int(np.argmin(game.d))] = norm
+        return _finish(problem, x, 0.0, s, c, nu, 0, "several")
+    return _finish(problem, x, norm, s, c, nu, 0, "several" if norm > 0.0 else "unique")
+
+
+def _find_pole(problem: _Scaled) -> _Pole:
+    """Largest ``nu`` at which the Hessian of the Lagrangian is singular."""
+    game, gamma = problem.game, problem.gamma
+    d, zeta = game.d, game.zeta
+    none = np.zeros(game.size, dtype=bool)
+    if game.nullity or game.r_zz == 0.0:
+        n_y = 2 * game.r_yz
+        return _Pole(0.0, d, game.r_zz, n_y, 2 * (game.r_zz - game.r_yz), 2 * game.r_zz, none)
+    d_min = float(d.min())
+    gaps = d - d_min
+    low = gaps == 0.0
+    nu, e = _root_of_h(problem, d_min, gaps)
+    if e is not None:
+        terms = game.eta * zeta / e
+        n_y = 2 * game.r_yz + nu * (gamma + 2 * float(terms.sum()))
+        noise = 2 * abs(game.r_yz) + abs(nu) * (gamma + 2 * float(np.abs(terms).sum()))
+        return _Pole(nu, e, 0.0, n_y, -n_y, noise, none)
+    inverse = np.divide(1.0, gaps, out=np.zeros_like(gaps), where=~low)
+    yz, zz = game.eta * zeta * inverse, zeta**2 * inverse
+    h = game.r_zz - d_min * (gamma + float(zz.sum()))
+    n_y = 2 * game.r_yz - d_min * (gamma + 2 * float(yz.sum()))
+    noise = 2 * (game.r_zz + d_min * (gamma + float(np.abs(yz).sum() + zz.sum())))
+    return _Pole(-d_min, gaps, h, n_y, 2 * h - n_y, noise, low)
+
+
+def _root_of_h(problem: _Scaled, d_min: float, gaps: Vector) -> tuple[float, Vector | None]:
+    """Root of ``h`` in ``(-d_min, 0)`` and ``d`` plus it, or ``(-d_min, None)``.
+
+    ``h`` is concave and increasing, so Newton from the left of its root never overshoots. The
+    origin is taken where the root is nearest, at 0 or at ``-d_min``.
+    """
+    game, gamma = problem.game, problem.gamma
+    d, zeta = game.d, game.zeta
+    p_zz = problem.p_z**2
+    nu = -game.r_zz / (gamma + float((zeta**2 / d).sum()))
+    if nu > -d_min / 2:
+        for _ in range(_MAX_STEPS):
+            w = 1.0 / (d + nu)
+            h = game.r_zz + nu * (gamma + float(zeta**2 @ w))
+            step = -h / (gamma + float(p_zz @ w**2))
+            nu += step
+            if abs(step) <= 2 * EPS * abs(nu):
+                break
+        if nu > -d_min / 2:
+            return nu, d + nu
+    low = gaps == 0.0
+    p_low = float(p_zz[low].sum())
+    rest, gaps_rest = p_zz[~low], gaps[~low]
+    if p_low <= (EPS * game.zz) ** 2 * d_min:
+        at_pole = game.r_zz - d_min * (gamma + float((zeta[~low] ** 2 / gaps_rest).sum()))
+        if at_pole > 0.0:
+            return -d_min, None
+    # h = room - p_low/g - sum rest/(gaps + g) with g the distance from -d_min.
+    room = game.zz - gamma * d_min
+    g = max(p_low / game.zz, d_min * EPS**2)
+    for _ in range(_MAX_STEPS):
+        w = 1.0 / (gaps_rest + g)
+        h = room + gamma * g - p_low / g - float(rest @ w)
+        slope = gamma + p_low / g**2 + float(rest @ w**2)
+        step = -h / slope
+        if step <= 2 * EPS * g:
+            break
+        # From far left Newton only doubles g; the nearest pole alone gives a better lower bound.
+        g += step
+    return g - d_min, gaps + g
+
+
+def _sphere_quadratic(
+    problem: _Scaled, inverse: Vector
+) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """Both ``(s, c)`` with ``|x(c)|^2 = gamma s c`` at a fixed multiplier, smaller ``c`` first.
+
+    Each of ``s`` and ``c`` is the ratio of positive numbers, so neither loses digits.
+    """
+    x_y, x_z, x_e = problem.p_y * inverse, problem.p_z * inverse, problem.p_e * inverse
+    lead = float(x_z @ x_z) + problem.gamma
+    half_c = float(x_y @ x_z) + problem.gamma / 2
+    half_s = float(x_e @ x_z) + problem.gamma / 2
+    yy, ee = float(x_y @ x_y), float(x_e @ x_e)
+    # The discriminant by the smaller of the two products that it is the same for.
+    disc = half_c**2 - lead * yy if yy <= ee else half_s**2 - lead * ee
+    if disc < 0.0 or half_c < 0.0 or half_s < 0.0:
+        return None
+    root = sqrt(disc)
+    small_c = yy / (half_c + root) if yy > 0.0 else 0.0
+    small_s = ee / (half_s + root) if ee > 0.0 else 0.0
+    return ((half_s + root) / lead, small_c), (small_s, (half_c + root) / lead)
+
+
+def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
+    """The optimum at the pole itself, if the sphere can be reached there."""
+    game, gamma = problem.game, problem.gamma
+    inverse = np.divide(1.0, pole.e, out=np.zeros_like(pole.e), where=~pole.low)
+    if pole.h <= _NOISE * pole.noise and abs(pole.n_y) <= _NOISE * pole.noise:
+        pairs = _sphere_quadratic(problem, inverse)
+        if pairs is None:
+            return None
+        (s, c), (s_other, _) = pairs
+        if s == 0.0:
+            return None
+        x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * inverse
+        outcome: Outcome = "several" if s - s_other > _NOISE * s else "unique"
+        return _finish(problem, x, 0.0, s, c, pole.nu, 0, outcome)
+    if pole.h == 0.0:
+        return None
+    c, s = pole.n_y / (2 * pole.h), pole.n_e / (2 * pole.h)
+    if not (c >= 0.0 and s > 0.0):
+        return None
+    p_low = problem.p_y[pole.low]
+    if float(np.linalg.norm(p_low)) > _NOISE * float(np.linalg.norm(problem.p_y)):
+        return None
+    x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * inverse
+    short = gamma * s * c - float(x @ x)
+    if short < 0.0:
+        return None
+    fill = sqrt(short)
+    outcome = "several" if fill > 0.0 else "unique"
+    if game.nullity:
+        return _finish(problem, x, fill, s, c, pole.nu, 0, outcome)
+    x[int(np.flatnonzero(pole.low)[0])] = fill
+    return _finish(problem, x, 0.0, s, c, pole.nu, 0, outcome)
+
+
+def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
+    """Root of ``F`` to the right of the pole, by Newton on ``1/|r|`` with bisection as safeguard."""
+    game, gamma = problem.game, problem.gamma
+    p_y, p_z, p_e = problem.p_y, problem.p_z, problem.p_e
+    e_safe = np.where(pole.low, 1.0, pole.e)
+    zz, yz, ez = p_z**2 / e_safe, p_y * p_z / e_safe, p_e * p_z / e_safe
+    lo, mu = 0.0, 0.0
+    if pole.low.any():
+        mu = lo = 2 * float(np.linalg.norm(p_y[pole.low])) / sqrt(gamma)
+    if pole.h == 0.0 and mu == 0.0:
+        steep = gamma + float((zz / e_safe).sum())
+        mu = abs(pole.n_y) / sqrt(gamma * steep)
+    drift = game.zz / 2 - game.yz
+    gradient = sqrt(gamma * float((p_z / 2 - p_y) @ (p_z / 2 - p_y)) + drift**2)
+    hi = max(4 * gradient / gamma, 2 * mu)
+    if mu == 0.0:
+        mu = EPS * hi
+    best = _evaluate(problem, pole, zz, yz, ez, mu)
+    steps = 0
+    for steps in range(1, _MAX_STEPS):  # noqa: B007
+        f, slope, scale = best.f, best.slope, best.scale
+        if abs(f) <= EPS * scale:
+            break
+        if f > 0.0:
+            lo = max(lo, mu)
+            n2 = 1.0 + 4 * f / gamma
+            new = mu - (f / slope) * 2 * n2 / (1.0 + sqrt(n2))
+        else:
+            hi = min(hi, mu)
+            new = mu - f / slope
+        if not lo < new < hi:
+            new = sqrt(lo * hi) if lo > 0.0 else hi / 1024.0
+        if abs(new - mu) <= 2 * EPS * mu:
+            break
+        mu = new
+        best = _evaluate(problem, pole, zz, yz, ez, mu)
+    inverse = 1.0 / (pole.e + mu)
+    s, c = best.s, best.c
+    pairs = _sphere_quadratic(problem, inverse)
+    if pairs is not None:
+        (s1, c1), (s2, c2) = pairs
+        # Where the roots separate, the quadratic has more digits than the ratio N_y/2h.
+        if c2 - c1 > 1e-3 * c2:
+            s, c = (s1, c1) if abs(c - c1) <= abs(c - c2) else (s2, c2)
+    x = -_blend(p_e, p_z, -p_y, s, c) * inverse
+    return _finish(problem, x, 0.0, s, c, pole.nu + mu, steps)
+
+
+@dataclass(frozen=True)
+class _Residual:
+    """``F`` and its slope at one multiplier, and the point they belong to."""
+
+    f: float
+    slope: float
+    scale: float
+    s: float
+    c: float
+
+
+def _evaluate(
+    problem: _Scaled, pole: _Pole, zz: Vector, yz: Vector, ez: Vector, mu: float
+) -> _Residual:
+    gamma = problem.gamma
+    w = 1.0 / (pole.e + mu)
+    h = pole.h + mu * (gamma + float(zz @ w))
+    c = (pole.n_y + mu * (gamma + 2 * float(yz @ w))) / (2 * h)
+    s = (pole.n_e + mu * (gamma + 2 * float(ez @ w))) / (2 * h)
+    x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * w
+    norm2 = float(x @ x)
+    xw = x * w
+    tilt = gamma * (c - s) / 2 - float(problem.p_z @ xw)
+    slope = -2 * (float(x @ xw) + tilt**2 / h)
+    return _Residual(norm2 - gamma * s * c, slope, norm2 + gamma * abs(s * c), s, c)
+
+
+def _approach(problem: _Scaled, nu: float, tol: float) -> SmallSolution:
+    """A finite point near the unattained infimum at ``c = 1``: the smallest norm within ``tol``."""
+    game, gamma = problem.game, problem.gamma
+    gap = game.zeta - game.eta
+    infimum = float(gap @ gap) + game.r_yy - 2 * game.r_yz + game.r_zz
+    allowed = infimum + max(tol * game.yy / 2, 8 * EPS)
+
+    def at(log_alpha: float) -> SmallSolution:
+        alpha = float(np.exp(log_alpha))
+        s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
+        target = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c)
+        point = solve_fixed_norm(game.d, target, gamma * s * c, game.nullity)
+        value = _value(game, point.v, s, c)
+        return SmallSolution(point.v, point.fill, s, c, nu, value, "unattained", 0)
+
+    low, high = -80.0, 80.0
+    if at(low).value <= allowed:
+        return at(low)
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if at(middle).value <= allowed else (middle, high)
+    return at(high)
