@@ -1,2 +1,28 @@
-"""spgls."""
+"""Linear models that stay right when people change their data in response.
+
+The learner publishes a linear predictor, each data provider then moves its row as far as pays off,
+and the predictor is the best possible against that: the Stackelberg prediction game with
+least-squares loss, solved globally and certified.
+"""
+
+from __future__ import annotations
+
+from spgls.game import best_response, gamma_from_pull, movement, undo_response
+from spgls.solve import certify, solve
+from spgls.solvers import Solution, Stats, Status
+from spgls.sphere import Certificate
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Certificate",
+    "Solution",
+    "Stats",
+    "Status",
+    "best_response",
+    "certify",
+    "gamma_from_pull",
+    "movement",
+    "solve",
+    "undo_response",
+]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mpmath import mp, mpf
 
-from ._precise import Game, climb
+from ._precise import Game, climb, negligible
 
 
 def phi(
@@ -46,9 +46,9 @@ def _best_on_sphere(game: Game, c: mpf, square: mpf) -> list[mpf] | None:
     if not edge:
         x = [v / g if g else mpf(0) for v, g in zip(p, gap, strict=True)]
         spare = square - mp.fdot(x, x)
-        if spare >= 0:
+        if spare >= -negligible() * square:
             if low:
-                x[low[0]] = mp.sqrt(spare)
+                x[low[0]] = mp.sqrt(max(spare, mpf(0)))
             return x
 
     def x_of(mu):

@@ -55,6 +55,8 @@ def _problem(sigma, eta, zeta, gram, nullity, gamma) -> Problem:
 def _valid_gram(r_yy: float, r_yz: float, r_zz: float) -> tuple[float, float, float]:
     """The nearest r_yz toward 0 for which the Gram matrix is exactly positive semidefinite."""
     bound = Fraction(r_yy) * Fraction(r_zz)
+    limit = float(np.sqrt(r_yy) * np.sqrt(r_zz))
+    r_yz = min(max(r_yz, -limit), limit)
     while Fraction(r_yz) ** 2 > bound:
         r_yz = float(np.nextafter(r_yz, 0.0))
     return r_yy, r_yz, r_zz
@@ -172,6 +174,16 @@ def hard_double_pole(rng: Generator) -> Problem:
     r_zz = gamma * sigma[0] ** 2
     gram = (r_zz / 4 + rng.exponential(), r_zz / 2, r_zz)
     return _problem(sigma, eta, np.zeros(k), gram, 0, gamma)
+
+
+def hard_any_units(rng: Generator) -> Problem:
+    """A hard game in other units, powers of two so that it stays hard."""
+    game = _EXACT[rng.integers(len(_EXACT))](rng)
+    columns, target = 2.0 ** rng.integers(-26, 27, 2)
+    grams = (v * target**2 for v in (game.r_yy, game.r_yz, game.r_zz))
+    eta, zeta = np.asarray(game.eta) * target, np.asarray(game.zeta) * target
+    gamma = game.gamma * (target / columns) ** 2
+    return _problem(np.asarray(game.sigma) * columns, eta, zeta, grams, game.nullity, gamma)
 
 
 def constant_z(rng: Generator) -> Problem:
@@ -350,6 +362,7 @@ _OTHERS = (
     zero_z,
     negative_multiplier,
     wide_scales,
+    hard_any_units,
 )
 FAMILIES: dict[str, Callable[[Generator], Problem]] = {
     **{family.__name__: family for family in (*_OTHERS, *_EXACT)},

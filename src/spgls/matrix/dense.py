@@ -79,6 +79,10 @@ class DenseMatrix:
             total += block.T @ block
         return total
 
+    def typical_row(self) -> Vector | None:
+        """Mean of the first rows."""
+        return self.values[: min(256, self.shape[0])].mean(axis=0, dtype=np.float64)
+
     def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 row blocks."""
         for at in range(0, self.shape[0], rows):
@@ -90,13 +94,3 @@ class DenseMatrix:
         for at in range(0, self.shape[1], columns):
             piece = slice(at, min(at + columns, self.shape[1]))
             yield piece, self.values[:, piece].astype(np.float64, copy=False)
-
-    def column_squares(self, weight: Vector | None) -> Vector:
-        """Weighted squared column norms."""
-        out = np.zeros(self.shape[1])
-        for rows, panel in self.row_panels(block_length(self.shape[1])):
-            if weight is None:
-                out += np.einsum("ij,ij->j", panel, panel)
-            else:
-                out += weight[rows] @ (panel * panel)
-        return out

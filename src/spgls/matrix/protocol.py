@@ -22,8 +22,8 @@ def block_length(width: int, *, at_least: int = 1, block_bytes: int = BLOCK_BYTE
 class Matrix(Protocol):
     """An ``m`` x ``n`` real matrix ``A``. All results are float64, whatever the data's type.
 
-    Three verbs carry the iterative methods (:meth:`apply`, :meth:`cross`, :meth:`gram`), three more
-    the direct ones (:meth:`moment`, :meth:`row_panels`, :meth:`column_panels`). A matrix knows
+    Three verbs carry the iterative methods (:meth:`apply`, :meth:`cross`, :meth:`gram`), the rest
+    the direct ones. A matrix knows
     nothing of games; a solver never learns how the data is stored.
     """
 
@@ -48,14 +48,14 @@ class Matrix(Protocol):
         """``B' S B`` for ``B = [A - 1 shift', extra]`` and ``S = diag(weight)``, in one read."""
         ...
 
+    def typical_row(self) -> Vector | None:
+        """A row near the mean, to subtract before squaring; None where zero serves best."""
+        ...
+
     def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 pieces of ``rows`` rows, in order. Not to be written to."""
         ...
 
     def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 pieces of ``columns`` columns, in order. Not to be written to."""
-        ...
-
-    def column_squares(self, weight: Vector | None) -> Vector:
-        """``sum_i s_i a_ij^2`` for each column."""
         ...

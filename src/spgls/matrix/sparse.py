@@ -102,6 +102,10 @@ class SparseMatrix:
         total[n:, :n] = cross.T
         return total
 
+    def typical_row(self) -> Vector | None:
+        """None: most entries are zero, and so is the best row to subtract."""
+        return None
+
     def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 row blocks."""
         for at in range(0, self.shape[0], rows):
@@ -113,20 +117,6 @@ class SparseMatrix:
         for at in range(0, self.shape[1], columns):
             piece = slice(at, min(at + columns, self.shape[1]))
             yield piece, self.values[:, piece].toarray().astype(np.float64, copy=False)
-
-    def column_squares(self, weight: Vector | None) -> Vector:
-        """Weighted squared column norms."""
-        m, n = self.shape
-        out = np.zeros(n)
-        scale = np.ones(m) if weight is None else weight
-        for piece, block in self._pieces():
-            squared = block.copy()
-            squared.data **= 2
-            if self._by_rows:
-                out += squared.T @ scale[piece]
-            else:
-                out[piece] = squared.T @ scale
-        return out
 
     def _pieces(self) -> Iterator[tuple[slice, Compressed]]:
         """Runs of stored rows (CSR) or columns (CSC) as float64 blocks over the same memory."""

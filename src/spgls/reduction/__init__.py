@@ -1,0 +1,9 @@
+"""From data of any size to one small object that answers every strength of provider."""
+
+from __future__ import annotations
+
+from spgls.reduced import ReducedGame
+from spgls.reduction.reduction import Reduction
+from spgls.reduction.spectral import reduce_spectral
+
+__all__ = ["ReducedGame", "Reduction", "reduce_spectral"]

@@ -1,0 +1,21 @@
+"""The game as least squares on a sphere: maps, secular equation, certificate."""
+
+from __future__ import annotations
+
+from spgls.sphere.certificate import Certificate, build_certificate, dual_bound, stationarity
+from spgls.sphere.fixed_norm import solve_fixed_norm
+from spgls.sphere.problem import from_sphere, scls_terms, to_sphere
+from spgls.sphere.secular import SmallSolution, solve_sphere
+
+__all__ = [
+    "Certificate",
+    "SmallSolution",
+    "build_certificate",
+    "dual_bound",
+    "from_sphere",
+    "scls_terms",
+    "solve_fixed_norm",
+    "solve_sphere",
+    "stationarity",
+    "to_sphere",
+]

@@ -20,13 +20,13 @@ from typing import Literal
 import numpy as np
 
 from spgls._types import EPS, Vector
-from spgls.reduction.reduced import ReducedGame
+from spgls.reduced import ReducedGame
 from spgls.sphere.fixed_norm import solve_fixed_norm
 
 __all__ = ["SmallSolution", "solve_sphere"]
 
 #: Quantities below this many ulps of the terms they are summed from count as zero.
-_NOISE = 4 * EPS
+_NOISE = 2 * EPS
 _MAX_STEPS = 200
 
 Outcome = Literal["unique", "several", "unattained"]
@@ -112,8 +112,9 @@ def solve_sphere(game: ReducedGame, gamma: float, *, tol: float = 1e-9) -> Small
     SmallSolution
     """
     size = game.yy + game.zz
-    if size == 0.0:
-        return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, "unique", 0)
+    if size == 0.0 or game.size + game.nullity == 0:
+        # Nothing to predict, or nothing that anyone could change: stay at zero.
+        return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, game.yy, "unique", 0)
     # Powers of two: close labels and goals must stay exactly as close as they are.
     sigma_max = _power_of_two(float(game.sigma.max())) if game.size else 1.0
     length = _power_of_two(sqrt(size))

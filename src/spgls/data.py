@@ -1,0 +1,166 @@
+"""The data of a game, validated once, and the map from Theorem A's variables to a predictor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spgls._types import Array, Vector
+from spgls._validation import check_cost, check_flag, check_vector, check_weight
+from spgls.game import Provider
+from spgls.matrix import (
+    Matrix,
+    ProjectedMatrix,
+    ScaledMatrix,
+    as_matrix,
+    range_basis,
+)
+
+__all__ = ["GameData"]
+
+
+@dataclass(frozen=True, eq=False)
+class GameData:
+    """Everything a game is made of except the strength of its providers.
+
+    Theorem A: with ``v_j = w_j/sqrt(c_j)`` over changeable features, ``A = S^{1/2} X C^{1/2}`` and
+    ``P`` the projector away from intercept and immutable features, the game is the paper's sphere
+    problem on ``PA, Py, Pz``. This object owns that change of variables; reductions and solvers
+    see only its pieces.
+    """
+
+    matrix: Matrix
+    y: Vector
+    z: Vector
+    weight: Vector | None
+    cost: Vector | None
+    fit_intercept: bool
+
+    @classmethod
+    def from_user(
+        cls,
+        X: Any,
+        y: Any,
+        z: Any,
+        *,
+        fit_intercept: Any = False,
+        feature_cost: Any = None,
+        sample_weight: Any = None,
+    ) -> GameData:
+        """Validate what a user passed."""
+        matrix = as_matrix(X)
+        m, n = matrix.shape
+        return cls(
+            matrix=matrix,
+            y=check_vector(y, "y", m, "row of X"),
+            z=check_vector(z, "z", m, "row of X"),
+            weight=check_weight(sample_weight, m),
+            cost=check_cost(feature_cost, n),
+            fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+        )
+
+    @cached_property
+    def changeable(self) -> np.ndarray:
+        """Columns that providers can change."""
+        if self.cost is None:
+            return np.arange(self.matrix.shape[1])
+        return np.flatnonzero(np.isfinite(self.cost))
+
+    @cached_property
+    def immutable(self) -> np.ndarray:
+        """Columns that nobody can change."""
+        if self.cost is None:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(np.isinf(self.cost))
+
+    @cached_property
+    def price(self) -> Vector | None:
+        """``sqrt(c)`` of the changeable columns."""
+        return None if self.cost is None else np.sqrt(self.cost[self.changeable])
+
+    @cached_property
+    def root_weight(self) -> Vector | None:
+        """``S^{1/2}``."""
+        return None if self.weight is None else np.sqrt(self.weight)
+
+    @cached_property
+    def centred(self) -> tuple[Vector, Vector]:
+        """Labels and goals less their weighted means, if there is an intercept.
+
+        A remainder below 1e-14 of the original is rounding: it is set to zero, and goals that
+        differ from the labels by a constant become equal to them.
+        """
+        if not self.fit_intercept:
+            return self.y, self.z
+        y, z = self._less_mean(self.y), self._less_mean(self.z)
+        gap = self._less_mean(self.z - self.y)
+        if self._size(gap) <= 1e-14 * (self._size(self.y) + self._size(self.z)):
+            z = y
+        return y, z
+
+    def _less_mean(self, t: Vector) -> Vector:
+        mean = float(np.average(t, weights=self.weight))
+        rest = t - mean
+        # A second subtraction removes the rounding of the first mean.
+        rest -= float(np.average(rest, weights=self.weight))
+        return np.zeros_like(t) if self._size(rest) <= 1e-14 * self._size(t) else rest
+
+    def _size(self, t: Vector) -> float:
+        return float(np.sqrt(t @ t if self.weight is None else self.weight @ t**2))
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Number of rows, counted by weight."""
+        return float(self.matrix.shape[0] if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def priced(self) -> ScaledMatrix:
+        """``A = S^{1/2} X_M C^{1/2}``, lazily."""
+        columns = self.changeable if len(self.immutable) else None
+        return ScaledMatrix(self.matrix, self.root_weight, columns, self.price)
+
+    @cached_property
+    def free_basis(self) -> Array:
+        """Orthonormal basis of ``S^{1/2}[1, X_immutable]``; it needs m times its size in memory."""
+        m = self.matrix.shape[0]
+        columns = [np.ones((m, 1))] if self.fit_intercept else []
+        if len(self.immutable):
+            picked = np.zeros((self.matrix.shape[1], len(self.immutable)))
+            picked[self.immutable, np.arange(len(self.immutable))] = 1.0
+            fixed = self.matrix.apply(picked)
+            # Without its mean a column is not swallowed by the intercept's.
+            columns.append(fixed - fixed.mean(axis=0) if self.fit_intercept else fixed)
+        if not columns:
+            return np.zeros((m, 0))
+        block = np.hstack(columns)
+        return range_basis(block if self.root_weight is None else self.root_weight[:, None] * block)
+
+    @cached_property
+    def projected(self) -> ProjectedMatrix:
+        """``PA``, lazily: what the iterative methods work on."""
+        return ProjectedMatrix(self.priced, self.free_basis)
+
+    def coefficients(self, v: Vector, fixed: Vector) -> Vector:
+        """``w`` from the changeable part ``v`` and the coefficients of immutable columns."""
+        coef = np.zeros(self.matrix.shape[1])
+        coef[self.changeable] = v if self.price is None else self.price * v
+        coef[self.immutable] = fixed
+        return coef
+
+    def best_intercept(self, linear: Vector, alpha: float) -> float:
+        """Best intercept for given ``X w``, from the data rather than from a reduction."""
+        if not self.fit_intercept:
+            return 0.0
+        wanted = self.y + alpha * (self.y - self.z) - linear
+        return float(np.average(wanted, weights=self.weight))
+
+    def residual(self, linear: Vector, provider: Provider) -> Vector:
+        """Errors after the providers moved, given ``X w``."""
+        return provider.induced(linear + provider.intercept, self.z) - self.y
+
+    def loss(self, residual: Vector) -> float:
+        """Weighted sum of squares."""
+        return float(residual @ residual if self.weight is None else self.weight @ residual**2)

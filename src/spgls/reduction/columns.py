@@ -1,0 +1,270 @@
+"""Spectral reduction on the side of the columns, for data with at least as many rows.
+
+Two engines end in the same coordinates. The Gram engine is one matrix product over the data and
+an eigen-decomposition: fast, but it squares the condition number. The triangular engine is a QR
+decomposition built block by block and a singular value decomposition that respects columns of very
+different scale: about three times the work, and it resolves what the data itself resolves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, lapack, qr, solve_triangular, svd
+
+from spgls._types import EPS, Array, Vector
+from spgls.data import GameData
+from spgls.matrix import block_length
+from spgls.reduced import ReducedGame
+from spgls.reduction.reduction import Reduction, null_direction
+
+__all__ = ["ColumnReduction", "reduce_by_gram", "reduce_by_qr"]
+
+#: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
+_CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnReduction(Reduction):
+    """A reduction whose singular vectors live in the space of the coefficients."""
+
+    vectors: Array  # right singular vectors, one column per coordinate
+    free_map: Array  # immutable coefficients are free_map @ [v, s-combination of y and z]
+
+    def lift(self, x: Vector, fill: float) -> Vector:
+        """``v = V x`` plus a vector the data does not see."""
+        v = self.vectors @ x
+        if fill > 0.0:
+            v += fill * null_direction(self.vectors)
+        return np.asarray(v)
+
+    def free_part(self, v: Vector, alpha: float) -> Vector:
+        """``F^+[(1+alpha) y - alpha z - A v]`` for the immutable columns."""
+        fixed = self.free_map
+        n = len(v)
+        f_y, f_z = fixed[:, n], fixed[:, n + 1]
+        return np.asarray(f_y + alpha * (f_y - f_z) - fixed[:, :n] @ v)
+
+
+def reduce_by_gram(data: GameData) -> ColumnReduction | None:
+    """Reduce through the Gram matrix; None where its digits cannot decide a rank."""
+    n = data.matrix.shape[1]
+    if len(data.changeable) == 0:
+        return None
+    moment, scale, raw = _centred_moment(data)
+    order = np.concatenate([data.changeable, [n, n + 1]])
+    free = data.immutable
+    kept = moment[np.ix_(order, order)] if len(free) else moment
+    if data.price is not None:
+        price = np.concatenate([data.price, [1.0, 1.0]])
+        kept = kept * np.outer(price, price)
+    k = len(data.changeable)
+    free_map = np.zeros((0, k + 2))
+    if len(free):
+        mixed = moment[np.ix_(free, order)]
+        if data.price is not None:
+            mixed = mixed * price
+        gap = np.array([1.0, -1.0])
+        before = np.append(np.diag(kept)[k:], gap @ kept[k:, k:] @ gap)
+        inverse = _certain_inverse(moment[np.ix_(free, free)])
+        if inverse is None:
+            return None
+        free_map = inverse @ mixed
+        kept = kept - mixed.T @ free_map
+        after = np.append(np.diag(kept)[k:], gap @ kept[k:, k:] @ gap)
+        if (after < _CERTAINLY_NOT * before).any():
+            return None
+    yy, yz, zz = kept[k, k], kept[k, k + 1], kept[k + 1, k + 1]
+    if data.centred[0] is data.centred[1]:
+        yz = zz = yy
+    p = kept[:k, k:]
+    scale = scale[data.changeable] if len(free) else scale[:n]
+    if data.price is not None:
+        scale = scale * data.price
+    d, vectors = eigh(kept[:k, :k], driver="evd", check_finite=False)
+    seen = d > 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
+    d, vectors = d[seen], vectors[:, seen]
+    sigma = np.sqrt(d)
+    coordinates = (vectors.T @ p) / sigma[:, None]
+    eta, zeta = coordinates[:, 0], coordinates[:, 1]
+    if data.centred[0] is data.centred[1]:
+        zeta = eta
+    game = ReducedGame(
+        sigma=sigma,
+        eta=eta,
+        zeta=zeta,
+        r_yy=_remainder(yy, eta, eta),
+        r_yz=float(yz - eta @ zeta),
+        r_zz=_remainder(zz, zeta, zeta),
+        nullity=k - len(sigma),
+        free_gap=_free_gap(data, float(yy - 2 * yz + zz)),
+    )
+    return ColumnReduction(data, game, True, scale, raw, 1.0, vectors, free_map)
+
+
+def reduce_by_qr(data: GameData) -> ColumnReduction:
+    """Reduce through a triangular factor of the data, built from blocks of rows."""
+    k, f = len(data.changeable), len(data.immutable)
+    lead = int(data.fit_intercept)
+    factor, raw = _triangle(data)
+    if data.price is not None:
+        factor[:, lead + f : lead + f + k] *= data.price
+    scale = np.linalg.norm(factor, axis=0)[lead + f : lead + f + k]
+    free_map, rest = _split_free(factor, lead + f)
+    if rest.shape[0] < k + 2:
+        rest = np.vstack([rest, np.zeros((k + 2 - rest.shape[0], k + 2))])
+    (triangle,) = qr(rest, mode="r", check_finite=False)
+    core, targets, tail = triangle[:k, :k], triangle[:k, k:], triangle[k : k + 2, k:]
+    # Goals that differ from the labels by what the learner may choose freely equal them.
+    norms = np.sqrt(np.einsum("ij,ij->j", factor[:, -2:], factor[:, -2:]))
+    same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
+    sigma, left, vectors = _graded_svd(core)
+    coordinates = left.T @ targets
+    outside = np.vstack([targets - left @ coordinates, tail])
+    # What is left of labels and goals below rounding of their norms is nothing.
+    left_over = np.sqrt(np.einsum("ij,ij->j", outside, outside))
+    outside[:, left_over <= 8 * np.sqrt(k + 2) * EPS * norms] = 0.0
+    if same:
+        coordinates[:, 1] = coordinates[:, 0]
+        outside[:, 1] = outside[:, 0]
+    r = outside.T @ outside
+    gap = coordinates[:, 0] - coordinates[:, 1]
+    projected_gap = float(gap @ gap + r[0, 0] - 2 * r[0, 1] + r[1, 1])
+    game = ReducedGame(
+        sigma=sigma,
+        eta=coordinates[:, 0],
+        zeta=coordinates[:, 1],
+        r_yy=float(r[0, 0]),
+        r_yz=float(r[0, 1]),
+        r_zz=float(r[1, 1]),
+        nullity=k - len(sigma),
+        free_gap=_free_gap(data, projected_gap),
+    )
+    return ColumnReduction(data, game, False, scale, raw, 1.0, vectors, free_map[lead:])
+
+
+def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
+    """Second moments of ``[X, y, z]`` after the intercept; column sizes when squared and raw."""
+    y, z = data.centred
+    if not data.fit_intercept:
+        moment = data.matrix.moment(np.column_stack([y, z]), data.weight, None)
+        scale = np.sqrt(np.diag(moment)[:-2])
+        return moment, scale, scale
+    shift = data.matrix.typical_row()
+    ones = np.ones(len(y))
+    moment = data.matrix.moment(np.column_stack([y, z, ones]), data.weight, shift)
+    sums = moment[:-1, -1] / np.sqrt(moment[-1, -1])
+    raw = np.diag(moment)[:-1].copy()
+    moment = moment[:-1, :-1] - np.outer(sums, sums)
+    # A column that is constant up to the rounding of its own mean is the intercept.
+    origin = 0.0 if shift is None else data.total_weight * shift**2
+    flat = np.flatnonzero(np.diag(moment)[:-2] <= 64 * EPS**2 * (raw[:-2] + origin))
+    moment[flat] = 0.0
+    moment[:, flat] = 0.0
+    return moment, np.sqrt(raw[:-2]), np.sqrt(raw[:-2] + origin)
+
+
+def _certain_inverse(gram: Array) -> Array | None:
+    """Pseudo-inverse of a Gram matrix, or None if its rank is a matter of opinion."""
+    root = np.sqrt(np.diag(gram))
+    unit = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
+    values, vectors = eigh(gram * np.outer(unit, unit), check_finite=False)
+    if ((values > _CERTAINLY_ZERO * len(root)) & (values < _CERTAINLY_NOT)).any():
+        return None
+    kept = values >= _CERTAINLY_NOT
+    scaled = unit[:, None] * vectors[:, kept]
+    return np.asarray((scaled / values[kept]) @ scaled.T)
+
+
+def _remainder(total: float, a: Vector, b: Vector) -> float:
+    """What is left of a squared norm; below the rounding of its terms it is zero."""
+    rest = float(total - a @ b)
+    return rest if rest > 32 * EPS * total else 0.0
+
+
+def _free_gap(data: GameData, projected: float) -> float:
+    gap = data.y - data.z
+    return max(0.0, data.loss(gap) - projected)
+
+
+def _triangle(data: GameData) -> tuple[Array, Vector]:
+    """Triangular factor of ``S^{1/2}[1, X_immutable, X_changeable, y, z]``, columns shifted.
+
+    Also the size of each column of ``S^{1/2} X`` before the shift.
+    """
+    y, z = data.centred
+    lead = int(data.fit_intercept)
+    order = np.concatenate([data.immutable, data.changeable])
+    n = len(order)
+    width = lead + n + 2
+    shift = data.matrix.typical_row() if data.fit_intercept else None
+    factor = np.zeros((0, width))
+    for rows, panel in data.matrix.row_panels(block_length(width, at_least=2 * width)):
+        block = np.empty((panel.shape[0], width))
+        if lead:
+            block[:, 0] = 1.0
+        block[:, lead : lead + n] = (panel if shift is None else panel - shift)[:, order]
+        block[:, -2], block[:, -1] = y[rows], z[rows]
+        if data.root_weight is not None:
+            block *= data.root_weight[rows, None]
+        stack = np.vstack([factor, block]) if factor.size else block
+        (factor,) = qr(stack, mode="r", overwrite_a=True, check_finite=False)
+        factor = factor[:width]
+    if factor.shape[0] < width:
+        factor = np.vstack([factor, np.zeros((width - factor.shape[0], width))])
+    factor = np.triu(factor)
+    sizes = np.empty(n)
+    sizes[order] = np.linalg.norm(factor[:, lead : lead + n], axis=0)
+    if shift is not None:
+        sizes = np.hypot(sizes, np.sqrt(data.total_weight) * shift)
+    return factor, sizes
+
+
+def _split_free(factor: Array, f: int) -> tuple[Array, Array]:
+    """Eliminate the first ``f`` columns: their least squares map, and what is left of the others.
+
+    Dependent columns among the first leave rows of the triangle that still speak of the others;
+    a pivoted decomposition hands those rows back.
+    """
+    if f == 0:
+        return np.zeros((0, factor.shape[1])), factor
+    head, others = factor[:f, :f], factor[:f, f:]
+    norms = np.linalg.norm(head, axis=0)
+    unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+    q, r, pivot = qr(head * unit, pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(r))
+    rank = int((diagonal > 8 * f * EPS * max(diagonal[0], EPS)).sum()) if diagonal[0] else 0
+    turned = q.T @ others
+    free_map = np.zeros((f, others.shape[1]))
+    if rank:
+        solved = solve_triangular(r[:rank, :rank], turned[:rank], check_finite=False)
+        free_map[pivot[:rank]] = solved * unit[pivot[:rank], None]
+    return free_map, np.vstack([turned[rank:], factor[f:, f:]])
+
+
+def _graded_svd(core: Array) -> tuple[Vector, Array, Array]:
+    """Singular values and vectors, accurate for columns of very different scale.
+
+    The rank is decided on columns of unit length; preconditioned Jacobi then gives even the
+    smallest singular values to high relative accuracy.
+    """
+    k = core.shape[0]
+    if not core.any():
+        return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0))
+    norms = np.linalg.norm(core, axis=0)
+    unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+    q, r, pivot = qr(core * unit, pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(r))
+    rank = int((diagonal > 8 * k * EPS * diagonal[0]).sum())
+    rows = np.empty((rank, k))
+    rows[:, pivot] = r[:rank] * norms[pivot]
+    values, right, left, work, _, info = lapack.dgejsv(rows.T, joba=2, jobu=0, jobv=0, jobr=0)
+    if info == 0:
+        sigma = values * (work[0] / work[1])
+        right = right[:, :rank]
+    else:
+        left_t, sigma, right_t = svd(rows, full_matrices=False, check_finite=False)
+        left, right = left_t, right_t.T
+    kept = sigma > 0.0
+    return sigma[kept], (q[:, :rank] @ left)[:, kept], right[:, kept]

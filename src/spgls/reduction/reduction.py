@@ -1,0 +1,96 @@
+"""What a reduction hands to a solver: the small game, the way back, and how far to trust it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from spgls._types import EPS, Array, Vector
+from spgls.data import GameData
+from spgls.game import Provider
+from spgls.reduced import ReducedGame
+from spgls.sphere.secular import SmallSolution
+
+__all__ = ["Reduction", "null_direction"]
+
+#: Rounding errors are taken as this many ulps of the quantities they come from.
+_ULPS = 8 * EPS
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction(ABC):
+    """A reduced game and the map from its coordinates back to coefficients.
+
+    Attributes
+    ----------
+    data : GameData
+        What was reduced.
+    game : ReducedGame
+        The small problem.
+    squared : bool
+        Whether the data was squared on the way (a Gram matrix), which squares rounding too.
+    scale : ndarray or float
+        Size of each column of the priced data before projection, or their common bound.
+    raw : ndarray or float
+        Size of each column of ``S^{1/2} X`` as it came, or their common bound.
+    passes : float
+        Reads of the data spent.
+    """
+
+    data: GameData
+    game: ReducedGame
+    squared: bool
+    scale: Vector | float
+    raw: Vector | float
+    passes: float
+
+    @abstractmethod
+    def lift(self, x: Vector, fill: float) -> Vector:
+        """Priced coefficients from singular coordinates and a norm in the null space."""
+
+    @abstractmethod
+    def free_part(self, v: Vector, alpha: float) -> Vector:
+        """Best coefficients of the immutable columns for given ``v``."""
+
+    def rounding(self, v: Vector, small: SmallSolution) -> float:
+        """Bound on what rounding in the reduction can have done to the value of the game."""
+        game = self.game
+        spread = float(np.linalg.norm(self.scale * v)) * small.s
+        size = np.sqrt(game.yy) + small.c * np.sqrt(game.zz) + spread
+        if self.squared:
+            top = float(game.sigma.max()) if game.size else 0.0
+            size += top * float(np.linalg.norm(v)) * small.s
+            return float(_ULPS * size**2)
+        return float(2 * np.sqrt(small.value) * _ULPS * size + (_ULPS * size) ** 2)
+
+    def evaluation_rounding(self, provider: Provider, objective: float) -> float:
+        """Bound on what rounding can have done to an objective measured on the data."""
+        data = self.data
+        alpha = float(provider.alpha)
+        linear = float(np.linalg.norm(self.raw * provider.coef))
+        linear += abs(provider.intercept) * np.sqrt(data.total_weight)
+        labels = np.sqrt(data.loss(data.y)) + alpha / (1 + alpha) * np.sqrt(data.loss(data.z))
+        error = _ULPS / 2 * (linear / (1 + alpha) + labels)
+        return float(2 * np.sqrt(objective) * error + error**2)
+
+
+def null_direction(basis: Array) -> Vector:
+    """Unit vector orthogonal to the orthonormal columns of ``basis``.
+
+    The projection of a vector that no permutation of the columns changes; where that vanishes
+    every choice is arbitrary, and the coordinate with most room is taken.
+    """
+    n = basis.shape[0]
+    start = np.ones(n) / np.sqrt(n)
+    for _ in range(2):
+        rest = start - basis @ (basis.T @ start)
+        rest -= basis @ (basis.T @ rest)
+        norm = float(np.linalg.norm(rest))
+        if norm > 1e-7:
+            return np.asarray(rest / norm)
+        room = 1.0 - np.einsum("ij,ij->i", basis, basis)
+        start = np.zeros(n)
+        start[int(np.argmax(room))] = 1.0
+    return np.asarray(rest / norm)

@@ -1,0 +1,165 @@
+"""Spectral reduction on the side of the rows, for data with more columns than rows.
+
+The same two engines as on the side of the columns, turned by ninety degrees: the kernel matrix
+``(PA)(PA)'``, or a triangular factor of ``(PA)'`` built from blocks of columns. Coefficients come
+back as combinations of rows, so no object of the size of ``n`` squared is ever formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, lstsq, qr, svd
+
+from spgls._types import EPS, Array, Vector
+from spgls.data import GameData
+from spgls.matrix import block_length
+from spgls.reduced import ReducedGame
+from spgls.reduction.reduction import Reduction
+from spgls.sphere.secular import SmallSolution
+
+__all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
+
+
+@dataclass(frozen=True, eq=False)
+class RowReduction(Reduction):
+    """A reduction whose singular vectors live in the space of the rows."""
+
+    vectors: Array  # left singular vectors, one column per coordinate
+
+    def lift(self, x: Vector, fill: float) -> Vector:
+        """``v = (PA)' U (x/sigma)`` plus a vector the data does not see."""
+        v = self.data.projected.cross(self.vectors @ (x / self.game.sigma))
+        if fill > 0.0:
+            v += fill * self._null_direction()
+        return v
+
+    def free_part(self, v: Vector, alpha: float) -> Vector:
+        """Least squares of what ``v`` leaves, on intercept and immutable columns."""
+        data = self.data
+        f = len(data.immutable)
+        if f == 0:
+            return np.zeros(0)
+        picked = np.zeros((data.matrix.shape[1], f))
+        picked[data.immutable, np.arange(f)] = 1.0
+        columns = data.matrix.apply(picked)
+        target = data.y + alpha * (data.y - data.z) - data.matrix.apply(
+            data.coefficients(v, np.zeros(f))
+        )
+        if data.fit_intercept:
+            columns = columns - np.average(columns, axis=0, weights=data.weight)
+            target = target - np.average(target, weights=data.weight)
+        if data.root_weight is not None:
+            columns, target = data.root_weight[:, None] * columns, data.root_weight * target
+        norms = np.linalg.norm(columns, axis=0)
+        unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        solution, *_ = lstsq(columns * unit, target, cond=8 * max(columns.shape) * EPS)
+        return np.asarray(unit * solution)
+
+    def rounding(self, v: Vector, small: SmallSolution) -> float:
+        """As on the column side, but a kernel matrix perturbs the value through the residual."""
+        if not self.squared:
+            return super().rounding(v, small)
+        game = self.game
+        base = game.yy + small.c**2 * game.zz
+        top = float(game.sigma.max()) if game.size else 0.0
+        if small.nu > 0.0:
+            return float(8 * EPS * (base + top**2 * small.value / small.nu))
+        return float("inf") if small.fill > 0.0 else float(8 * EPS * base)
+
+    def _null_direction(self) -> Vector:
+        a = self.data.projected
+        n = a.shape[1]
+        start = np.ones(n) / np.sqrt(n)
+        rest = start
+        for _ in range(2):
+            seen = self.vectors.T @ a.apply(rest) / self.game.d
+            rest = rest - a.cross(self.vectors @ seen)
+            if float(np.linalg.norm(rest)) < 1e-7:
+                rest = np.random.default_rng(0).normal(size=n)
+        return np.asarray(rest / np.linalg.norm(rest))
+
+
+def reduce_rows_by_gram(data: GameData) -> RowReduction:
+    """Reduce through the kernel matrix ``(PA)(PA)'``."""
+    m = data.matrix.shape[0]
+    kernel = np.zeros((m, m))
+    raw = 0.0
+    for panel, size in _projected_panels(data):
+        kernel += panel @ panel.T
+        raw += size
+    scale = float(np.sqrt(max(np.trace(kernel), 0.0)))
+    d, vectors = eigh(kernel, driver="evd", check_finite=False)
+    seen = d > 4 * m * EPS * max(float(d[-1]), EPS * raw)
+    return _finish(data, np.sqrt(d[seen]), vectors[:, seen], True, scale, np.sqrt(raw))
+
+
+def reduce_rows_by_qr(data: GameData) -> RowReduction:
+    """Reduce through a triangular factor of ``(PA)'``, built from blocks of columns."""
+    m = data.matrix.shape[0]
+    factor = np.zeros((0, m))
+    raw = 0.0
+    for panel, size in _projected_panels(data):
+        raw += size
+        stack = np.vstack([factor, panel.T]) if factor.size else panel.T
+        (factor,) = qr(stack, mode="r", check_finite=False)
+        factor = factor[:m]
+    scale = float(np.linalg.norm(factor))
+    _, sigma, right = svd(np.triu(factor), full_matrices=False, check_finite=False)
+    seen = sigma > 4 * m * EPS * max(float(sigma[0]), EPS * np.sqrt(raw))
+    return _finish(data, sigma[seen], right[seen].T, False, scale, np.sqrt(raw))
+
+
+def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
+    """Blocks of columns of ``PA``, and the squared size of the same columns as they came."""
+    m = data.matrix.shape[0]
+    width = block_length(m, at_least=64)
+    basis = data.free_basis
+    price = np.ones(data.matrix.shape[1]) if data.cost is None else np.sqrt(data.cost)
+    changeable = np.isfinite(price)
+    for columns, panel in data.matrix.column_panels(width):
+        wanted = changeable[columns]
+        rows = panel if data.root_weight is None else data.root_weight[:, None] * panel
+        size = float(np.einsum("ij,ij->", rows, rows))
+        piece = panel[:, wanted]
+        if data.fit_intercept:
+            piece = piece - piece.mean(axis=0)
+        piece = piece * price[columns][wanted]
+        if data.root_weight is not None:
+            piece = data.root_weight[:, None] * piece
+        for _ in range(2):
+            piece = piece - basis @ (basis.T @ piece)
+        yield piece, size
+
+
+def _finish(
+    data: GameData, sigma: Vector, vectors: Array, squared: bool, scale: float, raw: float
+) -> RowReduction:
+    y, z = (t if data.root_weight is None else data.root_weight * t for t in data.centred)
+    targets = np.column_stack([y, z])
+    before = np.linalg.norm(targets, axis=0)
+    for _ in range(2):
+        targets = targets - data.free_basis @ (data.free_basis.T @ targets)
+    targets[:, np.linalg.norm(targets, axis=0) <= 1e-14 * before] = 0.0
+    coordinates = vectors.T @ targets
+    outside = targets - vectors @ coordinates
+    limit = 8 * np.sqrt(len(y)) * EPS * np.linalg.norm(targets, axis=0)
+    outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
+    r = outside.T @ outside
+    gap = targets[:, 0] - targets[:, 1]
+    if float(np.linalg.norm(gap)) <= 1e-14 * before.sum():
+        coordinates[:, 1], outside[:, 1] = coordinates[:, 0], outside[:, 0]
+        r = outside.T @ outside
+    game = ReducedGame(
+        sigma=sigma,
+        eta=coordinates[:, 0],
+        zeta=coordinates[:, 1],
+        r_yy=float(r[0, 0]),
+        r_yz=float(r[0, 1]),
+        r_zz=float(r[1, 1]),
+        nullity=len(data.changeable) - len(sigma),
+        free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
+    )
+    return RowReduction(data, game, squared, scale, raw, 1.0, vectors)

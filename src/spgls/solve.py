@@ -1,0 +1,146 @@
+"""The public functions that solve a game and that check an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spgls._validation import check_number, check_vector
+from spgls.data import GameData
+from spgls.game import Provider
+from spgls.solvers import Solution, resolve
+from spgls.solvers.spectral import certify_predictor
+from spgls.sphere import Certificate
+
+__all__ = ["certify", "solve"]
+
+
+def solve(
+    X: Any,
+    y: Any,
+    z: Any,
+    gamma: float,
+    *,
+    fit_intercept: bool = False,
+    feature_cost: Any = None,
+    sample_weight: Any = None,
+    solver: Any = "auto",
+    tol: float = 1e-9,
+) -> Solution:
+    """Find the best linear predictor against providers who react to it.
+
+    Parameters
+    ----------
+    X : array-like, data frame, or SciPy sparse matrix or array, of shape (m, n)
+        Rows before anyone moves them. Never copied whole; float32 stays float32.
+    y : array-like of shape (m,)
+        True labels.
+    z : array-like of shape (m,)
+        Goals: the prediction each provider would like.
+    gamma : float
+        Strength of the providers, positive; small is strong.
+    fit_intercept : bool
+        Whether the predictor has an intercept, which nobody can manipulate.
+    feature_cost : array-like of shape (n,), optional
+        Cost per squared unit of change, ``inf`` for features that cannot be changed. One by
+        default.
+    sample_weight : array-like of shape (m,), optional
+        Weights of the rows, not negative.
+    solver : str or solver object
+        ``"auto"``, a name from :func:`spgls.solvers.available_solvers`, or an object such as
+        ``spgls.solvers.Spectral(engine="qr")``.
+    tol : float
+        Certified relative gap wanted, in units of R2.
+
+    Returns
+    -------
+    Solution
+
+    See Also
+    --------
+    certify : check a predictor, wherever it came from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spgls import solve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = X @ [1.0, 2.0, 0.0] + rng.normal(size=200)
+    >>> solution = solve(X, y, z=y + 1.0, gamma=0.5)
+    >>> solution.status
+    <Status.OPTIMAL: 'optimal'>
+    >>> solution.certificate.relative_gap < 1e-12
+    True
+    """
+    strength = check_number(gamma, "gamma", above=0.0)
+    tolerance = check_number(tol, "tol", above=0.0)
+    chosen = resolve(solver)
+    data = GameData.from_user(
+        X,
+        y,
+        z,
+        fit_intercept=fit_intercept,
+        feature_cost=feature_cost,
+        sample_weight=sample_weight,
+    )
+    return chosen.solve(data, strength, tol=tolerance)
+
+
+def certify(
+    X: Any,
+    y: Any,
+    z: Any,
+    gamma: float,
+    coef: Any,
+    *,
+    intercept: float | None = None,
+    feature_cost: Any = None,
+    sample_weight: Any = None,
+) -> Certificate:
+    """Bound how far a predictor is from the best one, from the data alone.
+
+    Parameters
+    ----------
+    X, y, z, gamma, feature_cost, sample_weight
+        The game, as in :func:`solve`.
+    coef : array-like of shape (n,)
+        Coefficients to judge, from any source.
+    intercept : float, optional
+        Its intercept. None judges it in the game without an intercept, a number in the game with
+        one.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spgls import certify, solve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 2))
+    >>> y, z = X[:, 0], X[:, 0] + rng.random(50)
+    >>> least_squares = np.linalg.lstsq(X, y)[0]
+    >>> certify(X, y, z, 0.5, least_squares).relative_gap > 0.01
+    True
+    >>> certify(X, y, z, 0.5, solve(X, y, z, 0.5).coef).relative_gap < 1e-12
+    True
+    """
+    strength = check_number(gamma, "gamma", above=0.0)
+    data = GameData.from_user(
+        X,
+        y,
+        z,
+        fit_intercept=intercept is not None,
+        feature_cost=feature_cost,
+        sample_weight=sample_weight,
+    )
+    provider = Provider(
+        check_vector(coef, "coef", data.matrix.shape[1], "column of X"),
+        0.0 if intercept is None else check_number(intercept, "intercept"),
+        strength,
+        data.cost,
+    )
+    return certify_predictor(data, provider, strength)

@@ -1,0 +1,79 @@
+"""What a solver declares about itself, and how one is found by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from spgls._validation import check_choice, describe
+from spgls.data import GameData
+from spgls.solvers.solution import Solution
+
+__all__ = ["Capabilities", "Solver", "available_solvers", "register", "resolve"]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a solver can do and what it needs.
+
+    Attributes
+    ----------
+    name : str
+        The name users pass.
+    summary : str
+        One line for tables.
+    finds_global : bool
+        Whether its answer is the global optimum by construction.
+    proves : bool
+        Whether its certificate is a proof in every case.
+    memory : str
+        Memory beyond the data, as a formula.
+    extra : str or None
+        Optional dependency group it needs.
+    """
+
+    name: str
+    summary: str
+    finds_global: bool
+    proves: bool
+    memory: str
+    extra: str | None = None
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """A frozen object that carries a method's constants and no data."""
+
+    capabilities: ClassVar[Capabilities]
+
+    def solve(self, data: GameData, gamma: float, *, tol: float) -> Solution:
+        """Solve one game."""
+        ...
+
+
+_REGISTRY: dict[str, type[Any]] = {}
+
+
+def register(solver: type[Any]) -> type[Any]:
+    """Make a solver class available under its declared name."""
+    _REGISTRY[solver.capabilities.name] = solver
+    return solver
+
+
+def available_solvers() -> tuple[Capabilities, ...]:
+    """What every registered solver declares."""
+    return tuple(solver.capabilities for solver in _REGISTRY.values())
+
+
+def resolve(solver: Any) -> Solver:
+    """Return a solver object from a name, from "auto", or from such an object."""
+    if isinstance(solver, Solver) and not isinstance(solver, type):
+        return solver
+    names = ("auto", *_REGISTRY)
+    if not isinstance(solver, str):
+        raise TypeError(
+            f"solver must be one of {', '.join(names)} or a solver object; got {describe(solver)}."
+        )
+    name = check_choice(solver, "solver", names)
+    chosen: Solver = _REGISTRY["spectral" if name == "auto" else name]()
+    return chosen

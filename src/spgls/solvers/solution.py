@@ -1,0 +1,146 @@
+"""What every solver returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from spgls._types import Vector
+from spgls.sphere.certificate import Certificate
+
+__all__ = ["Solution", "Stats", "Status"]
+
+
+class Status(Enum):
+    """How a solve ended; :attr:`advice` says what to do about it.
+
+    Examples
+    --------
+    >>> from spgls import Status
+    >>> Status.OPTIMAL.ok
+    True
+    >>> print(Status.UNATTAINED.advice)
+    No predictor is best: the loss keeps falling as the coefficients grow, because the goals \
+reveal the labels. The predictor returned is within the tolerance of the infimum. Treat some \
+providers as honest or penalise large coefficients.
+    """
+
+    OPTIMAL = "optimal"
+    SEVERAL_OPTIMA = "several optima"
+    LEAST_SQUARES = "least squares"
+    UNATTAINED = "unattained"
+    UNREPRESENTABLE = "unrepresentable"
+    INACCURATE = "inaccurate"
+
+    @property
+    def advice(self) -> str:
+        """One or two sentences for the user."""
+        return _ADVICE[self]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the predictor is a certified global optimum."""
+        return self in (Status.OPTIMAL, Status.SEVERAL_OPTIMA, Status.LEAST_SQUARES)
+
+
+_ADVICE = {
+    Status.OPTIMAL: "The predictor is the global optimum within the tolerance. Nothing to do.",
+    Status.SEVERAL_OPTIMA: (
+        "Several predictors are equally good; the one that providers can exploit least (smallest "
+        "alpha) is returned. More rows, or fewer columns, would make it unique."
+    ),
+    Status.LEAST_SQUARES: (
+        "No feature can be changed, so nobody can react: the predictor is ordinary least squares. "
+        "Give at least one feature a finite cost to play a game."
+    ),
+    Status.UNATTAINED: (
+        "No predictor is best: the loss keeps falling as the coefficients grow, because the goals "
+        "reveal the labels. The predictor returned is within the tolerance of the infimum. Treat "
+        "some providers as honest or penalise large coefficients."
+    ),
+    Status.UNREPRESENTABLE: (
+        "The best coefficients are so large against the labels that double precision cannot hold "
+        "the predictions. The certificate bounds what was lost. Bring the columns of X to similar "
+        "scales, raise the cost of tiny ones, or lower gamma."
+    ),
+    Status.INACCURATE: (
+        "The predictor could not be certified to the tolerance: rounding hides the difference. "
+        "The certificate holds the gap that is certain. Bring the columns of X to similar scales, "
+        "or allow a larger tol."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a solve cost.
+
+    Attributes
+    ----------
+    passes : float
+        Reads of the whole data.
+    iterations : int
+        Iterations of the solver.
+    seconds : float
+        Wall-clock time, certificate included.
+    """
+
+    passes: float
+    iterations: int
+    seconds: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Stats({self.passes:g} passes, {self.iterations} iterations, {self.seconds:.3g} s)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A predictor, and the proof that comes with it.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n,)
+        Coefficients.
+    intercept : float
+        Intercept, zero unless one was asked for.
+    alpha : float
+        ``q/gamma``, the squared priced norm of the coefficients over the strength.
+    multiplier : float
+        Multiplier of the sphere constraint in the paper's formulation.
+    objective : float
+        Learner's weighted sum of squares after the providers moved, measured on the data.
+    status : Status
+        How the solve ended.
+    solver : str
+        Name of the solver that found it.
+    certificate : Certificate
+        How far from the global optimum it can be.
+    stats : Stats
+        What it cost.
+    """
+
+    coef: Vector
+    intercept: float
+    alpha: float
+    multiplier: float
+    objective: float
+    status: Status
+    solver: str
+    certificate: Certificate
+    stats: Stats
+
+    @property
+    def pull(self) -> float:
+        """Share of the gap to its goal that a provider closes, ``alpha/(1+alpha)``."""
+        return self.alpha / (1.0 + self.alpha)
+
+    def __repr__(self) -> str:
+        proof = self.certificate
+        return (
+            f"Solution({self.status.value}: objective {self.objective:.10g}, relative gap "
+            f"{proof.relative_gap:.2g} {proof.kind}; pull {self.pull:.4g}; {self.coef.size} "
+            f"coefficients; {self.solver}, {self.stats.passes:g} passes, "
+            f"{self.stats.seconds:.3g} s)"
+        )
