@@ -84,9 +84,7 @@ def check_vector(value: Any, name: str, length: int, per: str) -> Vector:
         hint = f" Pass {name}.ravel()." if array.ndim == 2 and 1 in array.shape else ""
         raise ValueError(f"{name} must have one dimension; got shape {array.shape}.{hint}")
     if array.shape[0] != length:
-        raise ValueError(
-            f"{name} must have one entry per {per}, {length}; got {array.shape[0]}."
-        )
+        raise ValueError(f"{name} must have one entry per {per}, {length}; got {array.shape[0]}.")
     if not np.isfinite(array).all():
         at = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(
@@ -115,8 +113,7 @@ def check_cost(value: Any, columns: int) -> Vector | None:
     array = _numeric(value, "feature_cost")
     if array.ndim != 1 or array.shape[0] != columns:
         raise ValueError(
-            f"feature_cost must have one entry per column of X, {columns}; "
-            f"got shape {array.shape}."
+            f"feature_cost must have one entry per column of X, {columns}; got shape {array.shape}."
         )
     wrong = ~(array > 0.0)
     if wrong.any():

@@ -2,8 +2,8 @@
 
 A provider of strength ``gamma`` who would like the prediction ``z`` moves its row ``x`` to minimise
 ``(w'x^ + b - z)^2 + gamma sum_j c_j (x^_j - x_j)^2``. With ``q = sum_j w_j^2/c_j`` over changeable
-features it moves along ``w/c`` and closes the share ``alpha/(1+alpha)``, ``alpha = q/gamma``, of the
-gap between the prediction and its goal.
+features it moves along ``w/c`` and closes the share ``alpha/(1+alpha)``, ``alpha = q/gamma``, of
+the gap between the prediction and its goal.
 """
 
 from __future__ import annotations

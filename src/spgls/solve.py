@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from spgls._validation import check_number, check_vector
 from spgls.data import GameData
 from spgls.game import Provider

@@ -22,7 +22,7 @@ from ._fixed_alpha import phi
 from ._pole import Pole, find_pole
 from ._precise import Game, TooFewDigits, climb, negligible
 
-__all__ = ["ExactAnswer", "phi", "solve_exact"]
+__all__ = ["ExactAnswer", "phi", "solve_exact", "solve_precise"]
 
 ALMOST_TIED = mpf(10) ** -15
 
@@ -66,6 +66,11 @@ def solve_exact(
 ) -> ExactAnswer:
     """Solve the game whose data are exactly these floats."""
     game = Game.from_floats(sigma, eta, zeta, r_yy, r_yz, r_zz, nullity, gamma)
+    return solve_precise(game, dps)
+
+
+def solve_precise(game: Game, dps: int = 50) -> ExactAnswer:
+    """Solve a game whose data carry enough digits themselves (``exact_game`` makes such)."""
     digits = 4 * dps
     while digits <= 64 * dps:
         with mp.workdps(digits):

@@ -45,8 +45,10 @@ class RowReduction(Reduction):
         picked = np.zeros((data.matrix.shape[1], f))
         picked[data.immutable, np.arange(f)] = 1.0
         columns = data.matrix.apply(picked)
-        target = data.y + alpha * (data.y - data.z) - data.matrix.apply(
-            data.coefficients(v, np.zeros(f))
+        target = (
+            data.y
+            + alpha * (data.y - data.z)
+            - data.matrix.apply(data.coefficients(v, np.zeros(f)))
         )
         if data.fit_intercept:
             columns = columns - np.average(columns, axis=0, weights=data.weight)

@@ -90,9 +90,7 @@ class Stats:
     seconds: float
 
     def __repr__(self) -> str:
-        return (
-            f"Stats({self.passes:g} passes, {self.iterations} iterations, {self.seconds:.3g} s)"
-        )
+        return f"Stats({self.passes:g} passes, {self.iterations} iterations, {self.seconds:.3g} s)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from spgls.sphere import (
     solve_sphere,
     stationarity,
 )
-from spgls.sphere.certificate import gradient_at_centre
+from spgls.sphere.certificate import stationarity_unit
 
 __all__ = ["Spectral", "certify_predictor"]
 
@@ -177,6 +177,6 @@ def certify_predictor(data: GameData, provider: Provider, gamma: float) -> Certi
         reduction.game,
         objective,
         dual_bound(reduction.game, gamma, small),
-        norm / gradient_at_centre(reduction.game, gamma) if norm else 0.0,
+        norm / stationarity_unit(reduction.game, gamma, small.nu) if norm else 0.0,
         rounding,
     )

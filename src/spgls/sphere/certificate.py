@@ -25,8 +25,8 @@ __all__ = [
     "Certificate",
     "build_certificate",
     "dual_bound",
-    "gradient_at_centre",
     "stationarity",
+    "stationarity_unit",
 ]
 
 #: Steps to the right of the multiplier, in ulps: at a pole itself the bound is not defined.
@@ -46,7 +46,7 @@ class Certificate:
     relative_gap : float
         Gap over ``|Py|^2``, the error of the best constant (with an intercept): units of R2.
     kkt_residual : float
-        Norm of the residual of the optimality conditions, relative to that at the centre.
+        Norm of the residual of the optimality conditions, relative to their terms.
     kind : {"proved", "estimated"}
         Whether the bound rests on a complete spectrum or on estimates of it.
     """
@@ -85,7 +85,7 @@ def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
 
 
 def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
-    """Residual of ``(H + lambda I) r = -g`` relative to ``|g|``, in the paper's variables."""
+    """Residual of ``(H + lambda I) r = -g``, in the paper's variables and relative to its terms."""
     half = np.sqrt(gamma) / 2
     residual = game.sigma * small.x + small.c * game.zeta - game.eta
     inside = half * (game.sigma * residual + small.nu * small.x)
@@ -93,13 +93,14 @@ def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float
     last = goal / 2 + gamma * small.nu * (small.c - small.s) / 4
     fill = half * small.nu * small.fill
     norm = float(np.sqrt(inside @ inside + last**2 + fill**2))
-    return norm / gradient_at_centre(game, gamma) if norm else 0.0
+    return norm / stationarity_unit(game, gamma, small.nu) if norm else 0.0
 
 
-def gradient_at_centre(game: ReducedGame, gamma: float) -> float:
+def stationarity_unit(game: ReducedGame, gamma: float, nu: float) -> float:
+    """``|g| + |lambda|``: the terms that have to cancel at an optimum."""
     p = game.sigma * (game.zeta / 2 - game.eta)
     size = gamma / 4 * float(p @ p) + ((game.zz / 2 - game.yz) / 2) ** 2
-    return float(np.sqrt(size)) or 1.0
+    return float(np.sqrt(size)) + gamma * abs(nu) / 4 or 1.0
 
 
 def build_certificate(
@@ -113,8 +114,6 @@ def build_certificate(
     """Combine an objective measured on the data with a bound from its reduction."""
     lower = min(max(0.0, bound - rounding), objective)
     gap = objective - lower
-    if game.yy > 0.0:
-        relative = gap / game.yy
-    else:
-        relative = 0.0 if gap <= rounding else np.inf
+    unexplained = 0.0 if gap <= rounding else np.inf
+    relative = gap / game.yy if game.yy > 0.0 else unexplained
     return Certificate(lower, gap, relative, kkt_residual, kind)

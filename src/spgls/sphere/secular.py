@@ -163,10 +163,11 @@ def _solve_scaled(problem: _Scaled, tol: float) -> SmallSolution:
     if not problem.p_y.any() and not problem.p_z.any():
         return _untouched(problem, tol)
     pole = _find_pole(problem)
-    if not problem.p_y.any() and -2 * game.yz >= gamma * pole.nu:
-        return _finish(problem, np.zeros(game.size), 0.0, 1.0, 0.0, -2 * game.yz / gamma, 0)
+    # Labels, or the gap to the goals, orthogonal to the data: c = 0, or c = 1, is stationary.
+    if not problem.p_y.any() and -2 * game.r_yz >= gamma * pole.nu:
+        return _finish(problem, np.zeros(game.size), 0.0, 1.0, 0.0, -2 * game.r_yz / gamma, 0)
     reads_goal = not problem.p_e.any()
-    end = -2 * (game.zz - game.yz) / gamma
+    end = -2 * (game.r_zz - game.r_yz) / gamma
     if reads_goal and end > pole.nu:
         return _approach(problem, end, tol)
     hard = _hard_case(problem, pole)
@@ -317,7 +318,7 @@ def _sphere_quadratic(
 
 
 def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
-    """The optimum at the pole itself, if the sphere can be reached there."""
+    """Return the optimum at the pole itself, if the sphere can be reached there."""
     game, gamma = problem.game, problem.gamma
     inverse = np.divide(1.0, pole.e, out=np.zeros_like(pole.e), where=~pole.low)
     if pole.h <= _NOISE * pole.noise and abs(pole.n_y) <= _NOISE * pole.noise:
@@ -351,7 +352,7 @@ def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
 
 
 def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
-    """Root of ``F`` to the right of the pole, by Newton on ``1/|r|`` with bisection as safeguard."""
+    """Find the root of ``F`` right of the pole, by Newton on ``1/|r|``, safeguarded."""
     game, gamma = problem.game, problem.gamma
     p_y, p_z, p_e = problem.p_y, problem.p_z, problem.p_e
     e_safe = np.where(pole.low, 1.0, pole.e)
@@ -369,7 +370,8 @@ def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
         mu = EPS * hi
     best = _evaluate(problem, pole, zz, yz, ez, mu)
     steps = 0
-    for steps in range(1, _MAX_STEPS):  # noqa: B007
+    while steps < _MAX_STEPS:
+        steps += 1
         f, slope, scale = best.f, best.slope, best.scale
         if abs(f) <= EPS * scale:
             break
@@ -392,8 +394,9 @@ def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
     if pairs is not None:
         (s1, c1), (s2, c2) = pairs
         # Where the roots separate, the quadratic has more digits than the ratio N_y/2h.
-        if c2 - c1 > 1e-3 * c2:
-            s, c = (s1, c1) if abs(c - c1) <= abs(c - c2) else (s2, c2)
+        if s1 - s2 > 1e-3 * min(s1, c2):
+            nearer_first = abs(c - c1) <= abs(c - c2) if c <= 0.5 else abs(s - s1) <= abs(s - s2)
+            s, c = (s1, c1) if nearer_first else (s2, c2)
     x = -_blend(p_e, p_z, -p_y, s, c) * inverse
     return _finish(problem, x, 0.0, s, c, pole.nu + mu, steps)
 
@@ -426,7 +429,7 @@ def _evaluate(
 
 
 def _approach(problem: _Scaled, nu: float, tol: float) -> SmallSolution:
-    """A finite point near the unattained infimum at ``c = 1``: the smallest norm within ``tol``."""
+    """Return a point near the unattained infimum at ``c = 1``, of about the least norm."""
     game, gamma = problem.game, problem.gamma
     gap = game.zeta - game.eta
     infimum = float(gap @ gap) + game.r_yy - 2 * game.r_yz + game.r_zz
