@@ -99,7 +99,8 @@ def test_small_point_is_feasible_and_stationary():
         assert norm2 == pytest.approx(wanted, rel=1e-12, abs=1e-300), problem
         assert found.s + found.c == pytest.approx(1.0, abs=1e-15)
         if found.outcome != "unattained" and game.yy + game.zz > 0:
-            assert stationarity(game, problem.gamma, found) < 1e-6, problem
+            # At a double root of the sphere quadratic c is only known to the root of an ulp.
+            assert stationarity(game, problem.gamma, found) < 1e-8, problem
 
 
 def test_dual_bound_never_exceeds_the_optimum(answers):

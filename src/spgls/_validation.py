@@ -12,41 +12,60 @@ import scipy.sparse as sp
 from spgls._types import Vector
 
 __all__ = [
+    "as_numbers",
     "check_choice",
     "check_cost",
+    "check_count",
     "check_flag",
     "check_number",
     "check_strength",
     "check_vector",
     "check_weight",
+    "column_label",
     "describe",
 ]
 
 
 def describe(value: Any) -> str:
     """How a value is named in an error message."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return repr(value)
+    if isinstance(value, type):
+        return f"the class {value.__name__}, not an object such as {value.__name__}()"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | complex | str):
+        text = repr(value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
     shape = getattr(value, "shape", None)
     name = type(value).__name__
-    return f"{name} of shape {tuple(shape)}" if isinstance(shape, tuple) else f"a {name}"
+    article = "an" if name[0].lower() in "aeiou" else "a"
+    return f"{name} of shape {shape}" if isinstance(shape, tuple) else f"{article} {name}"
 
 
 def check_number(
-    value: Any, name: str, *, above: float | None = None, at_least: float | None = None
+    value: Any,
+    name: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    advice: str = "",
 ) -> float:
     """Return a finite real number within its limits."""
-    if isinstance(value, bool) or not isinstance(value, Real | np.number) or np.iscomplexobj(value):
-        raise TypeError(f"{name} must be a number; got {describe(value)}.")
-    number = float(value)
-    limit = ""
-    if above is not None:
-        limit = f" above {above:g}"
-    if at_least is not None:
-        limit = f" of at least {at_least:g}"
+    limits = [
+        f" {words} {limit:g}"
+        for words, limit in (("above", above), ("of at least", at_least), ("below", below))
+        if limit is not None
+    ]
+    message = f"{name} must be a finite number{' and'.join(limits)}; got {describe(value)}."
+    if advice:
+        message = f"{message} {advice}"
+    number = _scalar(value)
+    if number is None:
+        raise TypeError(message)
     low = (above is not None and number <= above) or (at_least is not None and number < at_least)
-    if not math.isfinite(number) or low:
-        raise ValueError(f"{name} must be a finite number{limit}; got {value!r}.")
+    high = below is not None and number >= below
+    if not math.isfinite(number) or low or high:
+        raise ValueError(message)
     return number
 
 
@@ -54,10 +73,11 @@ def check_count(value: Any, name: str) -> int | None:
     """Return a positive whole number or None."""
     if value is None:
         return None
+    message = f"{name} must be a positive whole number or None; got {describe(value)}."
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a positive whole number or None; got {describe(value)}.")
+        raise TypeError(message)
     if value < 1:
-        raise ValueError(f"{name} must be a positive whole number or None; got {value!r}.")
+        raise ValueError(message)
     return int(value)
 
 
@@ -70,26 +90,25 @@ def check_flag(value: Any, name: str) -> bool:
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return one of a few names."""
+    message = f"{name} must be one of {', '.join(choices)}; got {describe(value)}."
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {', '.join(choices)}; got {describe(value)}.")
+        raise TypeError(message)
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+        raise ValueError(message)
     return value
 
 
-def check_vector(value: Any, name: str, length: int, per: str) -> Vector:
-    """Return a finite float64 vector with one entry per ``per`` ("row of X", "column of X")."""
-    array = _numeric(value, name)
-    if array.ndim != 1:
-        hint = f" Pass {name}.ravel()." if array.ndim == 2 and 1 in array.shape else ""
-        raise ValueError(f"{name} must have one dimension; got shape {array.shape}.{hint}")
-    if array.shape[0] != length:
-        raise ValueError(f"{name} must have one entry per {per}, {length}; got {array.shape[0]}.")
-    if not np.isfinite(array).all():
-        at = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(
-            f"{name} must be finite; entry {at} is {array[at]}. Drop or impute such rows first."
-        )
+def check_vector(value: Any, name: str, length: int | None, per: str) -> Vector:
+    """Return a finite float64 vector with one entry per ``per`` ("row of X", "column of X").
+
+    A length of None accepts any but zero.
+    """
+    array = _one_dimensional(value, name, length, per)
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        advice = "Drop or impute such rows first" if "row" in per else "Replace it by a number"
+        raise ValueError(f"{name} must be finite; entry {at} is {array[at]}. {advice}.")
     return array
 
 
@@ -100,21 +119,22 @@ def check_weight(value: Any, length: int) -> Vector | None:
     weight = check_vector(value, "sample_weight", length, "row of X")
     if (weight < 0.0).any():
         at = int(np.flatnonzero(weight < 0.0)[0])
-        raise ValueError(f"sample_weight must not be negative; entry {at} is {weight[at]}.")
+        raise ValueError(
+            f"sample_weight must not be negative; entry {at} is {weight[at]}. "
+            "Give rows that should not count a weight of zero."
+        )
     if not weight.any():
-        raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        raise ValueError(
+            "sample_weight must be positive for at least one row; got zero for every row."
+        )
     return weight
 
 
-def check_cost(value: Any, columns: int) -> Vector | None:
+def check_cost(value: Any, columns: int, per: str = "column of X") -> Vector | None:
     """Return costs per column, ``inf`` for immutable ones, or None where all are one."""
     if value is None:
         return None
-    array = _numeric(value, "feature_cost")
-    if array.ndim != 1 or array.shape[0] != columns:
-        raise ValueError(
-            f"feature_cost must have one entry per column of X, {columns}; got shape {array.shape}."
-        )
+    array = _one_dimensional(value, "feature_cost", columns, per)
     wrong = ~(array > 0.0)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
@@ -125,42 +145,111 @@ def check_cost(value: Any, columns: int) -> Vector | None:
     return array
 
 
-def check_strength(value: Any, rows: int) -> float | Vector:
+def check_strength(value: Any, rows: int, per: str = "row of X") -> float | Vector:
     """Return gamma as one positive number or one per row; ``inf`` is an honest provider."""
-    if isinstance(value, Real) and not isinstance(value, bool):
-        gamma = float(value)
-        if not gamma > 0.0:
-            raise ValueError(f"gamma must be positive (inf: honest); got {value!r}.")
-        return gamma
-    array = _numeric(value, "gamma")
-    if array.ndim == 0:
-        return check_strength(float(array), rows)
-    if array.shape != (rows,):
-        raise ValueError(
-            f"gamma must be one positive number or one per row of X, {rows}; "
-            f"got shape {array.shape}."
-        )
+    wanted = f"gamma must be one positive number or one per {per}, {rows}, inf for honest providers"
+    number = _scalar(value)
+    if number is not None:
+        if not number > 0.0:
+            raise ValueError(f"{wanted}; got {describe(value)}.")
+        return number
+    if value is None or isinstance(value, bool | np.bool_ | str | bytes | dict):
+        raise TypeError(f"{wanted}; got {describe(value)}.")
+    if getattr(value, "dtype", None) == np.bool_:
+        raise TypeError(f"{wanted}; got {describe(value)} of truth values.")
+    array = _one_dimensional(value, "gamma", rows, per)
     if not (array > 0.0).all():
         at = int(np.flatnonzero(~(array > 0.0))[0])
-        raise ValueError(f"gamma must be positive (inf: honest); entry {at} is {array[at]}.")
+        raise ValueError(f"{wanted}; entry {at} is {array[at]}.")
     return array
 
 
-def _numeric(value: Any, name: str) -> Vector:
-    """Return a float64 array, refusing text, objects, complex numbers and sparse containers."""
-    if value is None or isinstance(value, str | bytes | dict):
-        raise TypeError(f"{name} must be an array of numbers; got {describe(value)}.")
-    if sp.issparse(value):
-        raise TypeError(f"{name} must be a dense array; got {describe(value)}. Use .toarray().")
+def as_numbers(value: Any, name: str, what: str = "an array of numbers") -> np.ndarray:
+    """Return an array of real numbers of any width, refusing all that is not one as it stands.
+
+    NumPy would read the text "1" as a number, None as missing, and forget the mask of an array.
+    """
+    if value is None or isinstance(value, str | bytes | dict | set | frozenset):
+        raise TypeError(f"{name} must be {what}; got {describe(value)}.")
+    if np.ma.is_masked(value):
+        raise TypeError(
+            f"{name} must be {what}; got {describe(value)} with masked entries. "
+            "Drop such rows, or impute them with .filled(), first."
+        )
     try:
         array = np.asarray(value)
-        if array.dtype.kind not in "biuf":
-            if array.dtype.kind != "O":
-                raise TypeError
-            array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be an array of numbers; got {describe(value)}. "
-            "Encode text and categories as numbers first."
+    except ValueError:
+        raise ValueError(
+            f"{name} must be {what}; got {describe(value)} whose entries differ in length."
         ) from None
-    return array.astype(np.float64, copy=False)
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.kind == "c":
+        raise TypeError(
+            f"{name} must be {what}; got {describe(value)} of complex numbers. Pass its real part."
+        )
+    if array.dtype.kind == "O" and not any(isinstance(entry, str | bytes) for entry in array.flat):
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise TypeError(
+        f"{name} must be {what}; got {describe(value)}{_culprit(value, array)}. Encode text and "
+        "categories as numbers (for example with OneHotEncoder), and drop or impute missing "
+        "values, first."
+    )
+
+
+def column_label(table: Any, column: int) -> Any:
+    """Label of a data frame's column, or its number where columns have no labels."""
+    labels = getattr(table, "columns", None)
+    return column if labels is None else labels[column]
+
+
+def _scalar(value: Any) -> float | None:
+    """Return a real number as a float; None if it is anything else, truth values included."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    real = not isinstance(value, bool | np.bool_) and isinstance(value, Real)
+    if not real:
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _one_dimensional(value: Any, name: str, length: int | None, per: str) -> Vector:
+    """Return a float64 vector of the right length, finite or not."""
+    if sp.issparse(value):
+        raise TypeError(
+            f"{name} must be a dense array; got {describe(value)}. Pass {name}.toarray().ravel()."
+        )
+    array = as_numbers(value, name).astype(np.float64, copy=False)
+    wanted = f"{name} must have one dimension, with one entry per {per}"
+    if array.ndim != 1:
+        hint = ""
+        if array.ndim == 2 and 1 in array.shape:
+            source = name if isinstance(value, np.ndarray) else f"numpy.asarray({name})"
+            hint = f" Pass {source}.ravel()."
+        raise ValueError(f"{wanted}; got shape {array.shape}.{hint}")
+    if length is None and array.shape[0] == 0:
+        raise ValueError(f"{wanted}; got none.")
+    if length is not None and array.shape[0] != length:
+        raise ValueError(f"{name} must have one entry per {per}, {length}; got {array.shape[0]}.")
+    return array
+
+
+def _culprit(value: Any, array: np.ndarray) -> str:
+    """Name the first entry that is not a number, and where it stands."""
+    if array.ndim == 0:
+        return ""
+    for at, entry in np.ndenumerate(array):
+        if isinstance(entry, Real | np.bool_) or entry is None:
+            continue
+        if array.ndim == 1:
+            return f" whose entry {at[0]} is {describe(entry)}"
+        if array.ndim == 2:
+            column = column_label(value, at[1])
+            return f" whose row {at[0]}, column {column!r} is {describe(entry)}"
+    return ""

@@ -211,7 +211,11 @@ def best_response(
     array([[0.5, 0.5]])
     """
     move = movement(
-        _dense_only(X, "best_response"),
+        _dense_only(
+            X,
+            "X",
+            "Use movement, which gives the step of each row and the common direction, or pass",
+        ),
         z,
         coef,
         gamma=gamma,
@@ -250,8 +254,8 @@ def undo_response(
     >>> undo_response([[0.5, 0.5]], [2.0], [1.0, 1.0], gamma=2.0)
     array([[0., 0.]])
     """
-    matrix = as_matrix(_dense_only(X_hat, "undo_response"), "X_hat")
-    provider, goals = _provider(matrix, z, coef, gamma, intercept, feature_cost)
+    matrix = as_matrix(_dense_only(X_hat, "X_hat", "Pass"), "X_hat")
+    provider, goals = _provider(matrix, z, coef, gamma, intercept, feature_cost, "X_hat")
     # The provider left the share gamma/(gamma + q) of its gap open.
     step = (goals - provider.predict(matrix)) / provider.gamma
     return _shifted(X_hat, -step, provider.direction)
@@ -266,7 +270,7 @@ def induced_prediction(
     intercept: float = 0.0,
     feature_cost: Any = None,
 ) -> Vector:
-    """What the model predicts once the providers have moved.
+    """Predict what the model says once the providers have moved.
 
     Parameters
     ----------
@@ -339,12 +343,15 @@ def gamma_from_pull(pull: float, coef: Any, feature_cost: Any = None) -> float:
     >>> gamma_from_pull(0.5, [3.0, 4.0])
     25.0
     """
-    share = check_number(pull, "pull")
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"pull must lie strictly between 0 and 1; got {pull!r}.")
-    size = np.shape(coef)[0] if np.ndim(coef) == 1 else -1
-    weights = check_vector(coef, "coef", max(size, 1), "feature")
-    reach = priced_norm(weights, check_cost(feature_cost, weights.shape[0]))
+    share = check_number(
+        pull,
+        "pull",
+        above=0.0,
+        below=1.0,
+        advice="It is the share of the gap that providers close.",
+    )
+    weights = check_vector(coef, "coef", None, "feature")
+    reach = priced_norm(weights, check_cost(feature_cost, weights.shape[0], "entry of coef"))
     if reach == 0.0:
         raise ValueError(
             "coef gives providers nothing to gain: it is zero on every changeable feature, "
@@ -354,24 +361,31 @@ def gamma_from_pull(pull: float, coef: Any, feature_cost: Any = None) -> float:
 
 
 def _provider(
-    matrix: Matrix, z: Any, coef: Any, gamma: Any, intercept: Any, feature_cost: Any
+    matrix: Matrix,
+    z: Any,
+    coef: Any,
+    gamma: Any,
+    intercept: Any,
+    feature_cost: Any,
+    table: str = "X",
 ) -> tuple[Provider, Vector]:
     m, n = matrix.shape
-    goals = check_vector(z, "z", m, "row of X")
+    row, column = f"row of {table}", f"column of {table}"
+    goals = check_vector(z, "z", m, row)
     provider = Provider(
-        coef=check_vector(coef, "coef", n, "column of X"),
+        coef=check_vector(coef, "coef", n, column),
         intercept=check_number(intercept, "intercept"),
-        gamma=check_strength(gamma, m),
-        cost=check_cost(feature_cost, n),
+        gamma=check_strength(gamma, m, row),
+        cost=check_cost(feature_cost, n, column),
     )
     return provider, goals
 
 
-def _dense_only(X: Any, function: str) -> Any:
+def _dense_only(X: Any, name: str, alternative: str) -> Any:
     if sp.issparse(X):
         raise TypeError(
-            f"{function} returns dense rows and refuses sparse X ({describe(X)}); use movement, "
-            "which gives the step of each row and the common direction, or pass X.toarray()."
+            f"{name} must be dense, because the rows returned are; got {describe(X)}. "
+            f"{alternative} {name}.toarray()."
         )
     return X
 

@@ -13,6 +13,11 @@ from spgls.sphere import Certificate
 
 __all__ = ["certify", "solve"]
 
+_GAMMA = (
+    "Small is strong; gamma_from_pull finds the one at which providers close a given share of the "
+    "gap to their goal. Against honest providers fit least squares."
+)
+
 
 def solve(
     X: Any,
@@ -72,7 +77,7 @@ def solve(
     >>> solution.certificate.relative_gap < 1e-12
     True
     """
-    strength = check_number(gamma, "gamma", above=0.0)
+    strength = check_number(gamma, "gamma", above=0.0, advice=_GAMMA)
     tolerance = check_number(tol, "tol", above=0.0)
     chosen = resolve(solver)
     data = GameData.from_user(
@@ -126,7 +131,7 @@ def certify(
     >>> certify(X, y, z, 0.5, solve(X, y, z, 0.5).coef).relative_gap < 1e-12
     True
     """
-    strength = check_number(gamma, "gamma", above=0.0)
+    strength = check_number(gamma, "gamma", above=0.0, advice=_GAMMA)
     data = GameData.from_user(
         X,
         y,

@@ -132,7 +132,8 @@ def _truth(instance: Instance) -> Truth:
     least_squares = not changeable or not any(py)
     if least_squares:
         return Truth(pyy, "least squares", None, None, yy, zz, pyy, pzz, gap2, d_max)
-    eta, zeta = (_coordinates(t, left) for t in (py, pz))
+    eta, zeta, apart = (_coordinates(t, left) for t in (py, pz, gap))
+    zeta = [v if e else u for u, v, e in zip(eta, zeta, apart, strict=True)]
     outside_y, outside_z = (_rest(t, left) for t in (py, pz))
     r_yy, r_yz, r_zz = (
         mp.fdot(u, v)

@@ -148,6 +148,8 @@ def _hard_case(game: Game, pole: Pole):
         return pole.nu, c, 1 - c, x, x0, status, alpha_max
     w = pole.m / (2 * pole.h)
     c, s = _snap(mpf(1) / 2 + w), _snap(mpf(1) / 2 - w)
+    if not c or not s:
+        c, s = (mpf(0), mpf(1)) if not c else (mpf(1), mpf(0))
     x = _x_of(game, pole.gap, 0, c)
     norm2 = mp.fdot(x, x)
     spare = game.gamma * c * s - norm2

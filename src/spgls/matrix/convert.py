@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from spgls._validation import describe
+from spgls._validation import as_numbers, column_label, describe
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.sparse import SparseMatrix
@@ -42,23 +42,11 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
         return X
     if sp.issparse(X):
         return _sparse(X, name)
-    if X is None or isinstance(X, str | bytes | dict):
-        raise TypeError(f"{name} must be a table of numbers; got {describe(X)}.")
-    try:
-        array = np.asarray(X)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
-        if array.dtype.kind not in "biuf":
-            raise TypeError
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must hold numbers only; got {describe(X)}{_culprit(X)}. "
-            "Encode text and categories first, for example with OneHotEncoder."
-        ) from None
+    array = as_numbers(X, name, "a table of numbers (array, data frame or SciPy sparse matrix)")
     _check_shape(array.shape, name)
     if array.dtype.kind != "f" or array.dtype == np.float16 or array.dtype.itemsize > 8:
         array = array.astype(np.float64)
-    _check_finite(array, name)
+    _check_finite(array, name, X)
     return DenseMatrix(array)
 
 
@@ -67,24 +55,34 @@ def _sparse(X: Any, name: str) -> SparseMatrix:
     if X.format not in _FORMATS:
         X = X.tocsr()
     if X.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers; got entries of type {X.dtype}.")
+        raise TypeError(
+            f"{name} must be a table of real numbers; got {describe(X)} of type {X.dtype}."
+        )
     if X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
-    if not np.isfinite(X.data).all():
-        bad = X.data[~np.isfinite(X.data)][0]
-        raise ValueError(f"{name} must be finite; it stores {bad}. Drop or impute such rows first.")
+    bad = ~np.isfinite(X.data)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        major, minor = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
+        row, column = (major, minor) if X.format == "csr" else (minor, major)
+        raise _not_finite(name, row, column, X.data[at])
     return SparseMatrix(X)
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:
-    if len(shape) != 2:
-        hint = f" For one column pass {name}.reshape(-1, 1)." if len(shape) == 1 else ""
-        raise ValueError(f"{name} must have two dimensions; got shape {shape}.{hint}")
-    if shape[0] == 0 or shape[1] == 0:
+    if 0 in shape:
         raise ValueError(f"{name} must have at least one row and one column; got shape {shape}.")
+    if len(shape) != 2:
+        hint = ""
+        if len(shape) == 1:
+            hint = (
+                f" Pass {name}.reshape(-1, 1) if it is one column, "
+                f"{name}.reshape(1, -1) if it is one row."
+            )
+        raise ValueError(f"{name} must have two dimensions; got shape {shape}.{hint}")
 
 
-def _check_finite(array: np.ndarray, name: str) -> None:
+def _check_finite(array: np.ndarray, name: str, source: Any) -> None:
     # One sum reads the data once and keeps no copy; only a bad sum is worth a closer look.
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(array.sum(dtype=np.float64))
@@ -93,19 +91,12 @@ def _check_finite(array: np.ndarray, name: str) -> None:
     for row, values in enumerate(array):
         bad = ~np.isfinite(values)
         if bad.any():
-            column = int(np.flatnonzero(bad)[0])
-            raise ValueError(
-                f"{name} must be finite; row {row}, column {column} is {values[column]}. "
-                "Drop or impute such rows first."
-            )
+            at = int(np.flatnonzero(bad)[0])
+            raise _not_finite(name, row, column_label(source, at), values[at])
 
 
-def _culprit(X: Any) -> str:
-    """Name the first column of a data frame that does not hold numbers."""
-    dtypes = getattr(X, "dtypes", None)
-    if dtypes is None or not hasattr(dtypes, "items"):
-        return ""
-    for column, dtype in dtypes.items():
-        if getattr(dtype, "kind", "O") not in "biuf":
-            return f" whose column {column!r} has type {dtype}"
-    return ""
+def _not_finite(name: str, row: int, column: Any, value: Any) -> ValueError:
+    return ValueError(
+        f"{name} must be finite; row {row}, column {column!r} is {value}. "
+        "Drop or impute such rows first."
+    )

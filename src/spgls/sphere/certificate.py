@@ -97,10 +97,10 @@ def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float
 
 
 def stationarity_unit(game: ReducedGame, gamma: float, nu: float) -> float:
-    """``|g| + |lambda|``: the terms that have to cancel at an optimum."""
-    p = game.sigma * (game.zeta / 2 - game.eta)
-    size = gamma / 4 * float(p @ p) + ((game.zz / 2 - game.yz) / 2) ** 2
-    return float(np.sqrt(size)) + gamma * abs(nu) / 4 or 1.0
+    """``|L| (|y| + |z|) + |lambda|``: the size of the terms that have to cancel at an optimum."""
+    top = float(game.sigma.max()) if game.size else 0.0
+    norm = (np.sqrt(gamma) * top + np.sqrt(game.zz)) / 2
+    return float(norm * (np.sqrt(game.yy) + np.sqrt(game.zz)) + gamma * abs(nu) / 4) or 1.0
 
 
 def build_certificate(

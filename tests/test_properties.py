@@ -1,0 +1,296 @@
+"""The whole of ``solve`` on small games against the truth computed from the data in 500 digits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+import spgls
+from spgls import Status
+
+from .oracles.exact_game import Instance
+
+EPS = 2.0**-52
+#: The certified tolerance that ``solve`` is asked for.
+TOL = 1e-9
+
+FIXED = settings(
+    derandomize=True,
+    max_examples=150,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the choices of a game come from: hypothesis, or a seeded generator."""
+
+    pick: Callable[[Sequence[Any]], Any]
+    number: Callable[[], float]
+    uniform: Callable[[float, float], float]
+
+    @classmethod
+    def of_hypothesis(cls, draw) -> Source:
+        numbers = st.one_of(
+            st.integers(-3, 3).map(float), st.floats(-4, 4, allow_subnormal=False, width=32)
+        )
+        return cls(
+            pick=lambda options: draw(st.sampled_from(options)),
+            number=lambda: _plain(draw(numbers)),
+            uniform=lambda low, high: draw(st.floats(low, high)),
+        )
+
+    @classmethod
+    def of_seed(cls, *seed: int) -> Source:
+        rng = np.random.default_rng(seed)
+
+        def number() -> float:
+            return float(rng.integers(-3, 4)) if rng.random() < 0.3 else float(rng.normal())
+
+        return cls(
+            pick=lambda options: options[int(rng.integers(len(options)))],
+            number=number,
+            uniform=lambda low, high: float(rng.uniform(low, high)),
+        )
+
+    def numbers(self, *shape: int) -> np.ndarray:
+        return np.array([self.number() for _ in range(int(np.prod(shape)))]).reshape(shape)
+
+    def power(self, decades: float) -> float:
+        """A factor of up to so many decades either way; one, more often than by chance."""
+        return 10.0 ** self.uniform(-decades, decades) if self.pick((True, True, False)) else 1.0
+
+
+def _plain(value: float) -> float:
+    """Entries of one magnitude: scales are a choice of their own."""
+    return 0.0 if abs(value) < 1e-3 else value
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Decades by which the parts of a game may differ."""
+
+    columns: float
+    labels: float
+    gamma: float
+    cost: float
+    weight: float
+
+
+MODERATE = Scales(columns=3, labels=1, gamma=4, cost=1, weight=1)
+EXTREME = Scales(columns=8, labels=8, gamma=8, cost=8, weight=4)
+
+
+def make_game(source: Source, scales: Scales) -> Instance:
+    m, n = source.pick((1, 2, 3, 4, 5, 6)), source.pick((1, 2, 3, 4))
+    X = _columns(source, m, n, scales)
+    y = _labels(source, X, scales)
+    z = _goals(source, X, y, scales)
+    return Instance(
+        X,
+        y,
+        z,
+        gamma=10.0 ** source.uniform(-scales.gamma, scales.gamma),
+        fit_intercept=source.pick((False, True)),
+        feature_cost=_cost(source, n, scales),
+        sample_weight=_weight(source, m, scales),
+    )
+
+
+def _columns(source: Source, m: int, n: int, scales: Scales) -> np.ndarray:
+    kind = source.pick(("free", "free", "duplicate", "zero", "constant", "low rank", "rows"))
+    X = source.numbers(m, n)
+    if kind == "low rank":
+        X = source.numbers(m, 1) @ source.numbers(1, n)
+    elif kind == "rows":
+        X = X[[int(v) for v in np.arange(m) % max(1, m // 2)]]
+    elif kind == "zero":
+        X[:, -1] = 0.0
+    elif kind == "constant":
+        X[:, -1] = source.number()
+    for j in range(n):
+        X[:, j] *= source.power(scales.columns)
+    if kind == "duplicate":
+        X[:, -1] = X[:, 0] * source.pick((1.0, -2.0, 3.0))
+    return X
+
+
+def _labels(source: Source, X: np.ndarray, scales: Scales) -> np.ndarray:
+    m, n = X.shape
+    kind = source.pick(("free", "free", "free", "zero", "constant", "in range", "far from zero"))
+    if kind == "zero":
+        return np.zeros(m)
+    if kind == "in range":
+        y = X @ source.numbers(n)
+    elif kind == "constant":
+        y = np.full(m, source.number())
+    else:
+        y = source.numbers(m)
+        if kind == "far from zero":
+            y = y + 100.0
+    return y * source.power(scales.labels)
+
+
+def _goals(source: Source, X: np.ndarray, y: np.ndarray, scales: Scales) -> np.ndarray:
+    m, n = X.shape
+    size = float(np.abs(y).max()) or 1.0
+    kinds = ("free", "free", "zero", "constant", "y", "shift", "scaled", "floor", "near y", "range")
+    kind = source.pick(kinds)
+    if kind == "zero":
+        return np.zeros(m)
+    if kind == "constant":
+        return np.full(m, source.number() * size)
+    if kind == "y":
+        return y.copy()
+    if kind == "shift":
+        return y + source.pick((0.5, 1.0, -2.0)) * size
+    if kind == "scaled":
+        return y * source.pick((-1.0, 0.5, 2.0, 3.0))
+    if kind == "floor":
+        return np.maximum(y, float(np.median(y)))
+    if kind == "near y":
+        return y + 10.0 ** source.uniform(-16, -2) * size * source.numbers(m)
+    if kind == "range":
+        return X @ source.numbers(n)
+    return size * source.numbers(m) * source.power(scales.labels)
+
+
+def _cost(source: Source, n: int, scales: Scales) -> np.ndarray | None:
+    kind = source.pick(("none", "none", "costs", "some immutable", "all immutable", "some"))
+    if kind == "none":
+        return None
+    cost = np.array([source.power(scales.cost) for _ in range(n)])
+    if kind == "all immutable":
+        return np.full(n, np.inf)
+    if kind.startswith("some"):
+        cost[[source.pick((True, False)) for _ in range(n)]] = np.inf
+    return cost
+
+
+def _weight(source: Source, m: int, scales: Scales) -> np.ndarray | None:
+    kind = source.pick(("none", "none", "weights", "some zero"))
+    if kind == "none":
+        return None
+    weight = np.array([source.power(scales.weight) for _ in range(m)])
+    if kind == "some zero":
+        weight[[source.pick((True, False)) for _ in range(m)]] = 0.0
+        weight[-1] = weight[-1] or 1.0
+    return weight
+
+
+@st.composite
+def games(draw, scales: Scales) -> Instance:
+    return make_game(Source.of_hypothesis(draw), scales)
+
+
+def broken_promises(game: Instance) -> tuple[list[str], spgls.Solution | None]:
+    """Every property that the answer of ``solve`` violates, in words."""
+    try:
+        solution = spgls.solve(game.X, game.y, game.z, game.gamma, **game.options)
+    except Exception as error:
+        return [f"raised {type(error).__name__}: {error}"], None
+    proof, status = solution.certificate, solution.status
+    finite = (*solution.coef, solution.intercept, solution.alpha, solution.objective, proof.gap)
+    if not np.isfinite(finite).all():
+        return [f"not finite: {solution}"], solution
+    broken = []
+
+    def promise(kept, words: str) -> None:
+        if not kept:
+            broken.append(words)
+
+    truth = game.truth
+    alpha, exact = game.predictor(solution.coef, solution.intercept)
+    gap = exact - truth.infimum
+    slack = mpf("1e-13") * truth.yy
+    good = mpf(TOL) * truth.pyy + slack
+
+    def show(value) -> str:
+        return mp.nstr(mpf(value), 5)
+
+    promise(gap >= -slack, f"oracle: gap {show(gap)} is negative")
+    promise(
+        abs(alpha - mpf(solution.alpha)) <= 1e-13 * alpha,
+        f"alpha: said {solution.alpha!r}, is {show(alpha)}",
+    )
+    error = abs(exact - mpf(solution.objective))
+    allowed = evaluation_error(game, solution, exact)
+    promise(error <= allowed, f"objective: off by {show(error)}, allowed {show(allowed)}")
+    promise(
+        proof.gap >= gap - slack,
+        f"gap: certified {proof.gap:.3g}, is {show(gap)}, |y|^2 = {show(truth.yy)}",
+    )
+    promise(
+        proof.lower_bound <= truth.infimum + slack,
+        f"lower bound: {proof.lower_bound!r} above the infimum {show(truth.infimum)}",
+    )
+    if status.ok:
+        promise(proof.relative_gap <= TOL, f"{status.name}: relative gap {proof.relative_gap:.3g}")
+    if status.ok or status is Status.UNATTAINED:
+        promise(gap <= good, f"{status.name}: gap {show(gap)} of |Py|^2 = {show(truth.pyy)}")
+    if truth.status == "unattained":
+        promise(
+            status in (Status.UNATTAINED, Status.UNREPRESENTABLE),
+            f"unattained game called {status.name}",
+        )
+    if status is Status.UNATTAINED and truth.status != "unattained":
+        promise(
+            truth.gap <= mpf("1e-13") ** 2 * (truth.yy + truth.zz),
+            f"called UNATTAINED, but attained at alpha = {show(truth.answer.alpha)}"
+            if truth.answer
+            else "least squares called UNATTAINED",
+        )
+    # |Py| itself is known to the library only to rounding of |y|.
+    if truth.pyy > mpf("1e-12") * truth.yy:
+        reach = mp.sqrt(mpf(game.gamma) * alpha * truth.d_max / truth.pyy)
+        if reach > mpf("1.001e10"):
+            promise(status is Status.UNREPRESENTABLE, f"reach {show(reach)}, but {status.name}")
+        if reach < mpf("0.999e10"):
+            promise(status is not Status.UNREPRESENTABLE, f"reach {show(reach)}: {status.name}")
+    return broken, solution
+
+
+def evaluation_error(game: Instance, solution: spgls.Solution, exact: mpf) -> mpf:
+    """What rounding may do to a sum of squares of residuals formed in double precision.
+
+    Each residual is a sum of n + 4 terms, so it is off by at most (n + 8) units of the sum of
+    their magnitudes.
+    """
+    alpha = solution.alpha
+    terms = np.abs(game.X) @ np.abs(solution.coef) + abs(solution.intercept)
+    terms = (terms + alpha * np.abs(game.z)) / (1 + alpha) + np.abs(game.y)
+    weight = np.ones(len(game.y)) if game.sample_weight is None else game.sample_weight
+    error = (game.X.shape[1] + 8) * EPS * mpf(float(np.sqrt(weight @ terms**2)))
+    return 2 * mp.sqrt(exact) * error + error**2 + 16 * mpf(EPS) * exact
+
+
+@pytest.mark.parametrize("scales", [MODERATE, EXTREME], ids=["moderate", "extreme"])
+def test_every_promise_is_kept(scales):
+    @FIXED
+    @given(games(scales))
+    def check(game):
+        broken, _ = broken_promises(game)
+        assert not broken, "; ".join(broken)
+
+    check()
+
+
+def test_moderate_games_are_solved():
+    """Inaccuracy is no excuse where nothing is extreme."""
+    counts = Counter()
+    for i in range(300):
+        broken, solution = broken_promises(make_game(Source.of_seed(1, i), MODERATE))
+        assert not broken, "; ".join(broken)
+        counts[solution.status] += 1
+    solved = sum(n for status, n in counts.items() if status.ok or status is Status.UNATTAINED)
+    assert solved >= 0.95 * 300, counts
