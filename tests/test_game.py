@@ -149,7 +149,7 @@ def test_movement_describes_the_response(seed, strength):
     paid = ((moved - game.X)[:, free] ** 2) @ game.price[free]
     honest = np.isinf(game.strength)
     np.testing.assert_allclose(
-        move.cost[~honest], (game.strength * paid)[~honest], rtol=1e-9, atol=1e-12
+        move.cost[~honest], game.strength[~honest] * paid[~honest], rtol=1e-9, atol=1e-12
     )
     assert (move.cost[honest] == 0.0).all()
     assert np.isfinite(move.cost).all()

@@ -36,6 +36,11 @@ class Game:
         grams = (mpf(float(v)) for v in (r_yy, r_yz, r_zz))
         return cls(sigma, eta, zeta, *grams, int(nullity), mpf(float(gamma)))
 
+    def rounded(self) -> Game:
+        """The data in the working precision, so that equal data stay equal in arithmetic."""
+        vectors = ([+v for v in vector] for vector in (self.sigma, self.eta, self.zeta))
+        return Game(*vectors, +self.r_yy, +self.r_yz, +self.r_zz, self.nullity, +self.gamma)
+
     @property
     def size(self) -> mpf:
         """|y|^2 + |z|^2, the scale of a negligible loss."""

@@ -76,7 +76,8 @@ class Truth:
     """``infimum`` of the game; ``answer`` is None where it is plain least squares.
 
     ``yy`` is |S^{1/2} y|^2 before, ``pyy`` after the projection, ``gap`` is |P S^{1/2}(y - z)|^2
-    and ``d_max`` the largest eigenvalue of (PA)'PA.
+    and ``d_max`` the largest eigenvalue of (PA)'PA. ``margin`` is the smallest share of a column
+    that columns before it, or the free ones, do not explain: the distance from another rank.
     """
 
     infimum: mpf
@@ -89,19 +90,27 @@ class Truth:
     pzz: mpf
     gap: mpf
     d_max: mpf
+    margin: mpf
+
+    @property
+    def clearly_outside(self) -> bool:
+        """Whether the part of z outside range(PA) is more than rounding of z."""
+        return self.game is not None and self.game.r_zz > mpf("1e-26") * self.zz
 
 
 def _truth(instance: Instance) -> Truth:
     root = [mp.sqrt(s) for s in instance.weight]
     columns = [[r * mpf(float(v)) for r, v in zip(root, x, strict=True)] for x in instance.X.T]
-    y, z = ([r * mpf(float(v)) for r, v in zip(root, t, strict=True)] for t in (instance.y, instance.z))
+    y, z = (
+        [r * mpf(float(v)) for r, v in zip(root, t, strict=True)] for t in (instance.y, instance.z)
+    )
     immutable = [c for c, cost in zip(columns, instance.cost, strict=True) if np.isinf(cost)]
     changeable = [
         [mp.sqrt(mpf(float(cost))) * v for v in c]
         for c, cost in zip(columns, instance.cost, strict=True)
         if np.isfinite(cost)
     ]
-    free = _basis([*immutable, *([root] if instance.fit_intercept else [])])
+    free, free_margin = _basis([*immutable, *([root] if instance.fit_intercept else [])])
     a = [_rest(c, free) for c in changeable]
     py, pz = _rest(y, free), _rest(z, free)
     difference = [u - v for u, v in zip(y, z, strict=True)]
@@ -109,7 +118,8 @@ def _truth(instance: Instance) -> Truth:
     if not any(gap):
         pz = py
     yy, zz, pyy, pzz, gap2 = (mp.fdot(t, t) for t in (y, z, py, pz, gap))
-    basis = _basis(a)
+    basis, margin = _basis(a)
+    margin = min(margin, free_margin, *map(_share, a, changeable))
     k = len(basis)
     rows = [[mp.fdot(q, c) for c in a] for q in basis]
     if k:
@@ -131,7 +141,7 @@ def _truth(instance: Instance) -> Truth:
     d_max = max(d, default=mpf(0))
     least_squares = not changeable or not any(py)
     if least_squares:
-        return Truth(pyy, "least squares", None, None, yy, zz, pyy, pzz, gap2, d_max)
+        return Truth(pyy, "least squares", None, None, yy, zz, pyy, pzz, gap2, d_max, margin)
     eta, zeta, apart = (_coordinates(t, left) for t in (py, pz, gap))
     zeta = [v if e else u for u, v, e in zip(eta, zeta, apart, strict=True)]
     outside_y, outside_z = (_rest(t, left) for t in (py, pz))
@@ -145,7 +155,7 @@ def _truth(instance: Instance) -> Truth:
     nullity = len(changeable) - k
     game = Game(sigma, eta, zeta, r_yy, r_yz, r_zz, nullity, mpf(instance.gamma))
     answer = solve_precise(game)
-    return Truth(answer.value, answer.status, answer, game, yy, zz, pyy, pzz, gap2, d_max)
+    return Truth(answer.value, answer.status, answer, game, yy, zz, pyy, pzz, gap2, d_max, margin)
 
 
 def _rest(t: Column, basis: list[Column]) -> Column:
@@ -160,15 +170,23 @@ def _rest(t: Column, basis: list[Column]) -> Column:
     return rest
 
 
-def _basis(columns: list[Column]) -> list[Column]:
-    """Orthonormal basis of the span, by Gram-Schmidt on columns of unit length."""
+def _share(rest: Column, column: Column) -> mpf:
+    """Length of what is left over the length of what it is left of; one if that is nothing."""
+    square = mp.fdot(rest, rest)
+    return mp.sqrt(square / mp.fdot(column, column)) if square else mpf(1)
+
+
+def _basis(columns: list[Column]) -> tuple[list[Column], mpf]:
+    """Orthonormal basis of the span by Gram-Schmidt, and the smallest share that it kept."""
     basis: list[Column] = []
+    margin = mpf(1)
     for column in columns:
         rest = _rest(column, basis)
         norm = mp.sqrt(mp.fdot(rest, rest))
         if norm:
             basis.append([v / norm for v in rest])
-    return basis
+            margin = min(margin, _share(rest, column))
+    return basis, margin
 
 
 def _coordinates(t: Column, left: list[Column]) -> Column:

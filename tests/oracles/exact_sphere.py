@@ -75,7 +75,7 @@ def solve_precise(game: Game, dps: int = 50) -> ExactAnswer:
     while digits <= 64 * dps:
         with mp.workdps(digits):
             try:
-                answer, lost = _solve(game)
+                answer, lost = _solve(game.rounded())
             except TooFewDigits:
                 lost = mp.inf
         if digits - lost >= dps + 10:

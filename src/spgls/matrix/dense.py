@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
 
 from spgls._types import Array, Vector
-from spgls.matrix.protocol import block_length
+from spgls.matrix.protocol import CACHE_BYTES, RowMap, block_length
 
 __all__ = ["DenseMatrix"]
+
+#: Rows whose mean stands in for that of all rows.
+_TYPICAL = 256
 
 
 class DenseMatrix:
@@ -25,7 +29,10 @@ class DenseMatrix:
 
     def __init__(self, values: NDArray[np.floating[Any]]) -> None:
         self.values = values
-        self._double = values.dtype == np.float64
+        self._order: Literal["C", "F"] = "F" if values.flags.f_contiguous else "C"
+        # BLAS takes float64 as it lies if one of the strides is that of neighbours.
+        adjacent = min(values.strides) >= 0 and values.itemsize in values.strides
+        self._direct = values.dtype == np.float64 and adjacent
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -33,51 +40,55 @@ class DenseMatrix:
         m, n = self.values.shape
         return m, n
 
-    def apply(self, v: Array) -> Array:
+    def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
-        if self._double:
+        # A block of columns is faster by pieces: BLAS does badly with few columns and many rows.
+        if self._direct and shift is None and v.ndim == 1:
             return np.asarray(self.values @ v)
         out = np.empty((self.shape[0], *v.shape[1:]))
-        for rows, panel in self.row_panels(block_length(self.shape[1])):
-            np.matmul(panel, v, out=out[rows])
+        for rows, block in self._blocks(shift):
+            np.matmul(block, v, out=out[rows])
         return out
 
-    def cross(self, u: Array) -> Array:
+    def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
-        if self._double:
+        if self._direct and shift is None and u.ndim == 1:
             return np.asarray(self.values.T @ u)
         out = np.zeros((self.shape[1], *u.shape[1:]))
-        for rows, panel in self.row_panels(block_length(self.shape[1])):
-            out += panel.T @ u[rows]
+        for rows, block in self._blocks(shift):
+            out += block.T @ u[rows]
         return out
 
-    def gram(self, v: Array) -> Array:
-        """``A'(A v)``, one read of each row block."""
+    def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
+        """``A' M A v``, one read of each row block."""
         out = np.zeros((self.shape[1], *v.shape[1:]))
-        for _, panel in self.row_panels(block_length(self.shape[1])):
-            out += panel.T @ (panel @ v)
+        for rows, block in self._blocks(shift):
+            t = block @ v
+            out += block.T @ (t if middle is None else middle(rows, t))
         return out
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
-        n = self.shape[1]
+        m, n = self.shape
         width = n + extra.shape[1]
-        rows = min(self.shape[0], block_length(width, at_least=256))
-        buffer = np.empty((rows, width))
-        total = np.zeros((width, width))
-        for at in range(0, self.shape[0], rows):
-            piece = self.values[at : at + rows]
-            block = buffer[: piece.shape[0]]
-            if shift is None:
-                block[:, :n] = piece
-            else:
-                np.subtract(piece, shift, out=block[:, :n])
+        rows = min(m, block_length(width, at_least=256))
+        buffer = np.empty((rows, width), order=self._order)
+        total = np.zeros((width, width), order="F")
+        for at in range(0, m, rows):
+            block = buffer[: min(rows, m - at)]
+            np.subtract(self.values[at : at + rows], 0.0 if shift is None else shift, block[:, :n])
             block[:, n:] = extra[at : at + rows]
             if weight is not None:
                 block *= np.sqrt(weight[at : at + rows])[:, None]
-            # NumPy turns B'B into a symmetric rank-k update: half the work of a product.
-            total += block.T @ block
-        return total
+            # Adds to one triangle in place: half the work of a product, and no copy of the sum.
+            if self._order == "C":
+                total = dsyrk(1.0, block.T, 1.0, total, lower=1, overwrite_c=1)
+            else:
+                total = dsyrk(1.0, block, 1.0, total, trans=1, lower=1, overwrite_c=1)
+        diagonal = np.diag(total).copy()
+        total += total.T
+        np.fill_diagonal(total, diagonal)
+        return np.asarray(total)
 
     def typical_row(self) -> Vector | None:
         """Mean of the first rows."""
@@ -94,3 +105,17 @@ class DenseMatrix:
         for at in range(0, self.shape[1], columns):
             piece = slice(at, min(at + columns, self.shape[1]))
             yield piece, self.values[:, piece].astype(np.float64, copy=False)
+
+    def _blocks(self, shift: Vector | None) -> Iterator[tuple[slice, Array]]:
+        """Row blocks that BLAS can take and the cache can hold; each overwrites the last."""
+        m, n = self.shape
+        rows = min(m, block_length(n, at_least=8, block_bytes=CACHE_BYTES))
+        if self._direct and shift is None:
+            yield from self.row_panels(rows)
+            return
+        buffer = np.empty((rows, n), order=self._order)
+        for at in range(0, m, rows):
+            piece = slice(at, min(at + rows, m))
+            block = buffer[: piece.stop - at]
+            np.subtract(self.values[piece], 0.0 if shift is None else shift, out=block)
+            yield piece, block

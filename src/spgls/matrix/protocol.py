@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from spgls._types import Array, Vector
 
-__all__ = ["BLOCK_BYTES", "Matrix", "block_length"]
+__all__ = ["BLOCK_BYTES", "CACHE_BYTES", "Matrix", "RowMap", "block_length"]
 
 #: Working copies of a piece of the data never exceed about this many bytes.
 BLOCK_BYTES = 4 * 2**20
+#: A block that is read twice should still be in cache the second time.
+CACHE_BYTES = 2**20
+
+#: A linear map that acts on some rows of ``A v`` at a time: the slice, the rows, the result.
+RowMap: TypeAlias = Callable[[slice, Array], Array]
 
 
 def block_length(width: int, *, at_least: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
@@ -23,8 +28,9 @@ class Matrix(Protocol):
     """An ``m`` x ``n`` real matrix ``A``. All results are float64, whatever the data's type.
 
     Three verbs carry the iterative methods (:meth:`apply`, :meth:`cross`, :meth:`gram`), the rest
-    the direct ones. A matrix knows
-    nothing of games; a solver never learns how the data is stored.
+    the direct ones. A ``shift`` stands for ``A - 1 shift'``, subtracted from the entries before
+    anything is multiplied, so that large column means cost no digits. A matrix knows nothing of
+    games; a solver never learns how the data is stored.
     """
 
     @property
@@ -32,16 +38,16 @@ class Matrix(Protocol):
         """Rows and columns."""
         ...
 
-    def apply(self, v: Array) -> Array:
+    def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v`` for a vector or a block of columns."""
         ...
 
-    def cross(self, u: Array) -> Array:
+    def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u`` for a vector or a block of columns."""
         ...
 
-    def gram(self, v: Array) -> Array:
-        """``A'(A v)``, reading each row once."""
+    def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
+        """``A' M A v``, reading each row once; ``middle`` is ``M``, the identity by default."""
         ...
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
@@ -49,7 +55,7 @@ class Matrix(Protocol):
         ...
 
     def typical_row(self) -> Vector | None:
-        """A row near the mean, to subtract before squaring; None where zero serves best."""
+        """Return a row near the mean, fit to be a ``shift``; None where zero serves best."""
         ...
 
     def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:

@@ -102,7 +102,7 @@ class SparseMatrix:
         total[n:, :n] = cross.T
         return total
 
-    def typical_row(self) -> Vector | None:
+    def typical_row(self, weight: Vector | None) -> Vector | None:
         """None: most entries are zero, and so is the best row to subtract."""
         return None
 

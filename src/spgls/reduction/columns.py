@@ -17,7 +17,7 @@ from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import block_length
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, null_direction
+from spgls.reduction.reduction import Reduction, flush_columns, null_direction
 
 __all__ = ["ColumnReduction", "reduce_by_gram", "reduce_by_qr"]
 
@@ -83,7 +83,8 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
     if data.price is not None:
         scale = scale * data.price
     d, vectors = eigh(kept[:k, :k], driver="evd", check_finite=False)
-    seen = d > 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
+    cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
+    seen = d > cut
     d, vectors = d[seen], vectors[:, seen]
     sigma = np.sqrt(d)
     coordinates = (vectors.T @ p) / sigma[:, None]
@@ -100,7 +101,7 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
         nullity=k - len(sigma),
         free_gap=_free_gap(data, float(yy - 2 * yz + zz)),
     )
-    return ColumnReduction(data, game, True, scale, raw, 1.0, vectors, free_map)
+    return ColumnReduction(data, game, True, scale, raw, cut, 1.0, vectors, free_map)
 
 
 def reduce_by_qr(data: GameData) -> ColumnReduction:
@@ -112,12 +113,14 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
         factor[:, lead + f : lead + f + k] *= data.price
     scale = np.linalg.norm(factor, axis=0)[lead + f : lead + f + k]
     free_map, rest = _split_free(factor, lead + f)
+    flush_columns(rest[:, :k], raw[data.changeable] * (1.0 if data.price is None else data.price))
+    norms = np.sqrt(np.einsum("ij,ij->j", factor[:, -2:], factor[:, -2:]))
+    flush_columns(rest[:, k:], norms)
     if rest.shape[0] < k + 2:
         rest = np.vstack([rest, np.zeros((k + 2 - rest.shape[0], k + 2))])
     (triangle,) = qr(rest, mode="r", check_finite=False)
     core, targets, tail = triangle[:k, :k], triangle[:k, k:], triangle[k : k + 2, k:]
     # Goals that differ from the labels by what the learner may choose freely equal them.
-    norms = np.sqrt(np.einsum("ij,ij->j", factor[:, -2:], factor[:, -2:]))
     same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
     sigma, left, vectors = _graded_svd(core)
     coordinates = left.T @ targets
@@ -141,7 +144,7 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
         nullity=k - len(sigma),
         free_gap=_free_gap(data, projected_gap),
     )
-    return ColumnReduction(data, game, False, scale, raw, 1.0, vectors, free_map[lead:])
+    return ColumnReduction(data, game, False, scale, raw, 0.0, 1.0, vectors, free_map[lead:])
 
 
 def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
@@ -151,7 +154,7 @@ def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
         moment = data.matrix.moment(np.column_stack([y, z]), data.weight, None)
         scale = np.sqrt(np.diag(moment)[:-2])
         return moment, scale, scale
-    shift = data.matrix.typical_row()
+    shift = data.matrix.typical_row(data.weight)
     ones = np.ones(len(y))
     moment = data.matrix.moment(np.column_stack([y, z, ones]), data.weight, shift)
     sums = moment[:-1, -1] / np.sqrt(moment[-1, -1])
@@ -198,7 +201,7 @@ def _triangle(data: GameData) -> tuple[Array, Vector]:
     order = np.concatenate([data.immutable, data.changeable])
     n = len(order)
     width = lead + n + 2
-    shift = data.matrix.typical_row() if data.fit_intercept else None
+    shift = data.matrix.typical_row(data.weight) if data.fit_intercept else None
     factor = np.zeros((0, width))
     for rows, panel in data.matrix.row_panels(block_length(width, at_least=2 * width)):
         block = np.empty((panel.shape[0], width))

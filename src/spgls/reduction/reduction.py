@@ -13,7 +13,10 @@ from spgls.game import Provider
 from spgls.reduced import ReducedGame
 from spgls.sphere.secular import SmallSolution
 
-__all__ = ["Reduction", "null_direction"]
+__all__ = ["Reduction", "flush_columns", "null_direction"]
+
+#: A projected column shorter than this share of the original is rounding.
+_ROUNDING = 1e-14
 
 #: Rounding errors are taken as this many ulps of the quantities they come from.
 _ULPS = 8 * EPS
@@ -35,6 +38,8 @@ class Reduction(ABC):
         Size of each column of the priced data before projection, or their common bound.
     raw : ndarray or float
         Size of each column of ``S^{1/2} X`` as it came, or their common bound.
+    cut : float
+        Squared singular values up to this may have been taken for zero.
     passes : float
         Reads of the data spent.
     """
@@ -44,6 +49,7 @@ class Reduction(ABC):
     squared: bool
     scale: Vector | float
     raw: Vector | float
+    cut: float
     passes: float
 
     @abstractmethod
@@ -62,8 +68,16 @@ class Reduction(ABC):
         if self.squared:
             top = float(game.sigma.max()) if game.size else 0.0
             size += top * float(np.linalg.norm(v)) * small.s
-            return float(_ULPS * size**2)
+            return float(_ULPS * size**2) + self._unseen(small)
         return float(2 * np.sqrt(small.value) * _ULPS * size + (_ULPS * size) ** 2)
+
+    def _unseen(self, small: SmallSolution) -> float:
+        """What directions taken for zero could have explained at the solution's multiplier."""
+        game = self.game
+        if game.nullity == 0 or self.cut == 0.0:
+            return 0.0
+        outside = game.r_yy - 2 * small.c * game.r_yz + small.c**2 * game.r_zz
+        return float(max(outside, 0.0) * self.cut / (self.cut + max(small.nu, 0.0)))
 
     def evaluation_rounding(self, provider: Provider, objective: float) -> float:
         """Bound on what rounding can have done to an objective measured on the data."""
@@ -74,6 +88,12 @@ class Reduction(ABC):
         labels = np.sqrt(data.loss(data.y)) + alpha / (1 + alpha) * np.sqrt(data.loss(data.z))
         error = _ULPS / 2 * (linear / (1 + alpha) + labels)
         return float(2 * np.sqrt(objective) * error + error**2)
+
+
+def flush_columns(columns: Array, before: Vector) -> None:
+    """Set columns to zero, in place, of which a projection left nothing but rounding."""
+    after = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    columns[:, after <= _ROUNDING * before] = 0.0
 
 
 def null_direction(basis: Array) -> Vector:

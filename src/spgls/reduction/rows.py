@@ -17,7 +17,7 @@ from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import block_length
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction
+from spgls.reduction.reduction import Reduction, flush_columns
 from spgls.sphere.secular import SmallSolution
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
@@ -68,7 +68,8 @@ class RowReduction(Reduction):
         base = game.yy + small.c**2 * game.zz
         top = float(game.sigma.max()) if game.size else 0.0
         if small.nu > 0.0:
-            return float(8 * EPS * (base + top**2 * small.value / small.nu))
+            rest = self._unseen(small)
+            return float(8 * EPS * (base + top**2 * small.value / small.nu)) + rest
         return float("inf") if small.fill > 0.0 else float(8 * EPS * base)
 
     def _null_direction(self) -> Vector:
@@ -94,8 +95,9 @@ def reduce_rows_by_gram(data: GameData) -> RowReduction:
         raw += size
     scale = float(np.sqrt(max(np.trace(kernel), 0.0)))
     d, vectors = eigh(kernel, driver="evd", check_finite=False)
-    seen = d > 4 * m * EPS * max(float(d[-1]), EPS * raw)
-    return _finish(data, np.sqrt(d[seen]), vectors[:, seen], True, scale, np.sqrt(raw))
+    cut = 4 * m * EPS * max(float(d[-1]), EPS * raw)
+    seen = d > cut
+    return _finish(data, np.sqrt(d[seen]), vectors[:, seen], True, scale, np.sqrt(raw), cut)
 
 
 def reduce_rows_by_qr(data: GameData) -> RowReduction:
@@ -111,7 +113,7 @@ def reduce_rows_by_qr(data: GameData) -> RowReduction:
     scale = float(np.linalg.norm(factor))
     _, sigma, right = svd(np.triu(factor), full_matrices=False, check_finite=False)
     seen = sigma > 4 * m * EPS * max(float(sigma[0]), EPS * np.sqrt(raw))
-    return _finish(data, sigma[seen], right[seen].T, False, scale, np.sqrt(raw))
+    return _finish(data, sigma[seen], right[seen].T, False, scale, np.sqrt(raw), 0.0)
 
 
 def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
@@ -124,7 +126,8 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
     for columns, panel in data.matrix.column_panels(width):
         wanted = changeable[columns]
         rows = panel if data.root_weight is None else data.root_weight[:, None] * panel
-        size = float(np.einsum("ij,ij->", rows, rows))
+        squares = np.einsum("ij,ij->j", rows, rows)
+        size = float(squares.sum())
         piece = panel[:, wanted]
         if data.fit_intercept:
             piece = piece - piece.mean(axis=0)
@@ -133,18 +136,25 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
             piece = data.root_weight[:, None] * piece
         for _ in range(2):
             piece = piece - basis @ (basis.T @ piece)
+        flush_columns(piece, np.sqrt(squares[wanted]) * price[columns][wanted])
         yield piece, size
 
 
 def _finish(
-    data: GameData, sigma: Vector, vectors: Array, squared: bool, scale: float, raw: float
+    data: GameData,
+    sigma: Vector,
+    vectors: Array,
+    squared: bool,
+    scale: float,
+    raw: float,
+    cut: float,
 ) -> RowReduction:
     y, z = (t if data.root_weight is None else data.root_weight * t for t in data.centred)
     targets = np.column_stack([y, z])
     before = np.linalg.norm(targets, axis=0)
     for _ in range(2):
         targets = targets - data.free_basis @ (data.free_basis.T @ targets)
-    targets[:, np.linalg.norm(targets, axis=0) <= 1e-14 * before] = 0.0
+    flush_columns(targets, before)
     coordinates = vectors.T @ targets
     outside = targets - vectors @ coordinates
     limit = 8 * np.sqrt(len(y)) * EPS * np.linalg.norm(targets, axis=0)
@@ -164,4 +174,4 @@ def _finish(
         nullity=len(data.changeable) - len(sigma),
         free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
     )
-    return RowReduction(data, game, squared, scale, raw, 1.0, vectors)
+    return RowReduction(data, game, squared, scale, raw, cut, 1.0, vectors)

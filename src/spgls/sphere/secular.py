@@ -28,6 +28,8 @@ __all__ = ["SmallSolution", "solve_sphere"]
 #: Quantities below this many ulps of the terms they are summed from count as zero.
 _NOISE = 2 * EPS
 _MAX_STEPS = 200
+#: Multipliers closer to the pole than this, in units of the largest singular value, are at it.
+_TINY = 1e-250
 
 Outcome = Literal["unique", "several", "unattained"]
 
@@ -366,8 +368,7 @@ def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
     drift = game.zz / 2 - game.yz
     gradient = sqrt(gamma * float((p_z / 2 - p_y) @ (p_z / 2 - p_y)) + drift**2)
     hi = max(4 * gradient / gamma, 2 * mu)
-    if mu == 0.0:
-        mu = EPS * hi
+    mu = max(mu or EPS * hi, _TINY)
     best = _evaluate(problem, pole, zz, yz, ez, mu)
     steps = 0
     while steps < _MAX_STEPS:
@@ -384,7 +385,7 @@ def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
             new = mu - f / slope
         if not lo < new < hi:
             new = sqrt(lo * hi) if lo > 0.0 else hi / 1024.0
-        if abs(new - mu) <= 2 * EPS * mu:
+        if abs(new - mu) <= 2 * EPS * mu or new < _TINY:
             break
         mu = new
         best = _evaluate(problem, pole, zz, yz, ez, mu)

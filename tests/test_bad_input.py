@@ -1,0 +1,419 @@
+"""What is refused, and whether the error says which argument, what was given and what to do."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from spgls import (
+    Status,
+    best_response,
+    certify,
+    gamma_from_pull,
+    movement,
+    solve,
+    undo_response,
+)
+from spgls.solvers import Spectral
+
+M, N = 6, 3
+X = np.random.default_rng(0).normal(size=(M, N))
+y = X @ [1.0, 2.0, 3.0] + 0.5
+z = y + np.linspace(0.0, 1.0, M)
+coef = np.array([1.0, -1.0, 0.5])
+nan, inf = np.nan, np.inf
+anything = object()
+
+FUNCTIONS = {
+    "solve": (solve, {"X": X, "y": y, "z": z, "gamma": 0.5}),
+    "certify": (certify, {"X": X, "y": y, "z": z, "gamma": 0.5, "coef": coef}),
+    "best_response": (best_response, {"X": X, "z": z, "coef": coef, "gamma": 0.5}),
+    "movement": (movement, {"X": X, "z": z, "coef": coef, "gamma": 0.5}),
+    "undo_response": (undo_response, {"X_hat": X, "z": z, "coef": coef, "gamma": 0.5}),
+    "gamma_from_pull": (gamma_from_pull, {"pull": 0.5, "coef": coef}),
+}
+
+
+def changed(vector, at, value):
+    out = np.array(vector)
+    out[at] = value
+    return out
+
+
+def masked(values):
+    mask = np.zeros(np.shape(values), dtype=bool)
+    mask.flat[0] = True
+    return np.ma.array(values, mask=mask)
+
+
+frame = pd.DataFrame(X, columns=["age", "income", "city"])
+text_frame = frame.assign(city=["Paris", "Rome", "Oslo", "Bonn", "Bern", "Riga"])
+digit_frame = frame.assign(city=list("123456"))
+category_frame = text_frame.astype({"city": "category"})
+date_frame = frame.assign(city=pd.date_range("2020-01-01", periods=M))
+missing_frame = frame.assign(age=pd.array([1, None, 3, 4, 5, 6], dtype="Int64"))
+nan_frame = frame.assign(income=changed(X[:, 1], 2, nan))
+text = np.full((M, N), "a")
+mixed = X.astype(object)
+mixed[1, 2] = "b"
+
+TABLES = [
+    (None, TypeError, "must be a table of numbers.*got None"),
+    ("rows", TypeError, "must be a table of numbers.*got 'rows'"),
+    ({"a": [1.0]}, TypeError, "must be a table of numbers.*got a dict"),
+    ({1.0, 2.0}, TypeError, "must be a table of numbers.*got a set"),
+    (anything, TypeError, "must be a table of numbers.*got an object"),
+    (X * 1j, TypeError, r"got ndarray of shape \(6, 3\) of complex numbers\. Pass its real part"),
+    (sp.csr_array(X * 1j), TypeError, r"must be a table of real numbers; got csr_array of shape"),
+    (text, TypeError, "row 0, column 0 is 'a'. Encode text"),
+    (text.tolist(), TypeError, "got a list whose row 0, column 0 is 'a'. Encode text"),
+    (np.full((M, N), "1.5"), TypeError, "row 0, column 0 is '1.5'. Encode text"),
+    (mixed, TypeError, "row 1, column 2 is 'b'. Encode text"),
+    (text_frame, TypeError, "row 0, column 'city' is 'Paris'. Encode text.*OneHotEncoder"),
+    (category_frame, TypeError, "row 0, column 'city' is 'Paris'. Encode text"),
+    (digit_frame, TypeError, "row 0, column 'city' is '1'. Encode text"),
+    (date_frame, TypeError, "row 0, column 'city' is a Timestamp"),
+    (missing_frame, TypeError, "row 1, column 'age' is a NAType.*drop or impute"),
+    (masked(X), TypeError, r"MaskedArray of shape \(6, 3\) with masked entries. Drop"),
+    ([[1.0, 2.0], [3.0]], ValueError, "got a list whose entries differ in length"),
+    (1.0, ValueError, r"must have two dimensions; got shape \(\)"),
+    (X[:, 0], ValueError, r"two dimensions; got shape \(6,\).*reshape\(-1, 1\).*one column"),
+    (X[:, :, None], ValueError, r"must have two dimensions; got shape \(6, 3, 1\)"),
+    ([], ValueError, r"at least one row and one column; got shape \(0,\)"),
+    ([[]], ValueError, r"at least one row and one column; got shape \(1, 0\)"),
+    (X[:0], ValueError, r"at least one row and one column; got shape \(0, 3\)"),
+    (X[:, :0], ValueError, r"at least one row and one column; got shape \(6, 0\)"),
+    (sp.csr_array((0, 3)), ValueError, r"at least one row and one column; got shape \(0, 3\)"),
+    (changed(X, (2, 1), nan), ValueError, "finite; row 2, column 1 is nan. Drop or impute"),
+    (changed(X, (2, 1), inf), ValueError, "finite; row 2, column 1 is inf. Drop or impute"),
+    (changed(X, (2, 1), -inf), ValueError, "finite; row 2, column 1 is -inf. Drop or impute"),
+    ([[1.0, None, 2.0]] * M, ValueError, "finite; row 0, column 1 is nan"),
+    (changed(X.astype("f4"), (5, 0), nan), ValueError, "finite; row 5, column 0 is nan"),
+    (nan_frame, ValueError, "finite; row 2, column 'income' is nan"),
+    (sp.csr_array(changed(X, (2, 1), nan)), ValueError, "finite; row 2, column 1 is nan"),
+    (sp.csc_matrix(changed(X, (2, 1), inf)), ValueError, "finite; row 2, column 1 is inf"),
+    (sp.coo_array(changed(X, (2, 1), inf)), ValueError, "finite; row 2, column 1 is inf"),
+]
+
+
+def vectors(values, per, length, *, finite=True):
+    """Bad values of a vector that has one entry per row or column."""
+    good = np.asarray(values, dtype=float)
+    rows = [
+        ("abc", TypeError, "must be an array of numbers; got 'abc'"),
+        ({"a": 1.0}, TypeError, "must be an array of numbers; got a dict"),
+        (anything, TypeError, "must be an array of numbers; got an object"),
+        (good * 1j, TypeError, "of complex numbers. Pass its real part"),
+        (["a"] * length, TypeError, "got a list whose entry 0 is 'a'. Encode text"),
+        (["1"] * length, TypeError, "got a list whose entry 0 is '1'. Encode text"),
+        (pd.Series(["a"] * length), TypeError, "got Series of shape .* whose entry 0 is 'a'"),
+        (
+            sp.csr_array(good[:, None]),
+            TypeError,
+            r"must be a dense array; got csr_array of shape .*\.toarray\(\)\.ravel\(\)",
+        ),
+        (masked(good), TypeError, "with masked entries"),
+        ([[1.0, 2.0], [3.0]], ValueError, "got a list whose entries differ in length"),
+        (np.ones((length, 2)), ValueError, rf"one dimension.*got shape \({length}, 2\)"),
+        (np.ones((length, 1, 1)), ValueError, rf"one dimension.*got shape \({length}, 1, 1\)"),
+        (good[:, None], ValueError, rf"got shape \({length}, 1\)\. Pass \w+\.ravel\(\)"),
+        (good[None, :], ValueError, rf"got shape \(1, {length}\)\. Pass \w+\.ravel\(\)"),
+        (good[:, None].tolist(), ValueError, r"Pass numpy\.asarray\(\w+\)\.ravel\(\)"),
+        (pd.DataFrame(good), ValueError, r"Pass numpy\.asarray\(\w+\)\.ravel\(\)"),
+        (good[:-1], ValueError, rf"one entry per {per}, {length}; got {length - 1}"),
+        (np.append(good, 1.0), ValueError, rf"one entry per {per}, {length}; got {length + 1}"),
+        ([], ValueError, rf"one entry per {per}, {length}; got 0"),
+    ]
+    if finite:
+        advice = "Drop or impute such rows" if "row" in per else "Replace it"
+        rows += [
+            (changed(good, 1, bad), ValueError, f"must be finite; entry 1 is {bad}. {advice}")
+            for bad in (nan, inf, -inf)
+        ]
+        rows.append(([*good[:-1], None], ValueError, f"entry {length - 1} is nan"))
+    return rows
+
+
+SCALAR = (1.0, ValueError, r"one dimension.*got shape \(\)")
+NOTHING = (None, TypeError, "must be an array of numbers; got None")
+NUMBERS = [
+    ("abc", TypeError, "must be a finite number.*got 'abc'"),
+    ({"a": 1.0}, TypeError, "must be a finite number.*got a dict"),
+    (anything, TypeError, "must be a finite number.*got an object"),
+    (1j, TypeError, "must be a finite number.*got 1j"),
+    (np.complex128(1j), TypeError, "must be a finite number.*got 1j"),
+    (True, TypeError, "must be a finite number.*got True"),
+    (np.True_, TypeError, "must be a finite number.*got True"),
+    ([1.0], TypeError, "must be a finite number.*got a list"),
+    (np.ones(2), TypeError, r"must be a finite number.*got ndarray of shape \(2,\)"),
+    (float, TypeError, r"must be a finite number.*got the class float"),
+    (Decimal("0.5"), TypeError, "must be a finite number.*got a Decimal"),
+    (nan, ValueError, "must be a finite number.*got nan"),
+    (np.float64(nan), ValueError, "must be a finite number.*got nan"),
+    (inf, ValueError, "must be a finite number.*got inf"),
+    (-inf, ValueError, "must be a finite number.*got -inf"),
+    (10**400, ValueError, "must be a finite number.*got 1000"),
+    (-(10**400), ValueError, "must be a finite number.*got -1000"),
+]
+NO_NUMBER = (None, TypeError, "must be a finite number.*got None")
+POSITIVE = [
+    NO_NUMBER,
+    *NUMBERS,
+    (0, ValueError, "must be a finite number above 0; got 0"),
+    (-1.0, ValueError, "must be a finite number above 0; got -1.0"),
+]
+# What to do about a bad gamma differs from what to do about a bad tolerance.
+ONE_GAMMA = [
+    (value, error, f"{message}.*gamma_from_pull.*honest providers fit least squares")
+    for value, error, message in [
+        *POSITIVE,
+        ("auto", TypeError, "got 'auto'"),
+        (np.ones(M), TypeError, r"got ndarray of shape \(6,\)"),
+    ]
+]
+WANTED = "must be one positive number or one per row of X(_hat)?, 6, inf for honest providers; "
+GAMMAS = [
+    (None, TypeError, f"{WANTED}got None"),
+    ("auto", TypeError, f"{WANTED}got 'auto'"),
+    ({"a": 1.0}, TypeError, f"{WANTED}got a dict"),
+    (True, TypeError, f"{WANTED}got True"),
+    (np.True_, TypeError, f"{WANTED}got True"),
+    (np.ones(M, dtype=bool), TypeError, f"{WANTED}got ndarray of shape .* of truth values"),
+    (1j, TypeError, "complex numbers"),
+    (anything, TypeError, "must be an array of numbers; got an object"),
+    (0.0, ValueError, f"{WANTED}got 0.0"),
+    (-1, ValueError, f"{WANTED}got -1"),
+    (nan, ValueError, f"{WANTED}got nan"),
+    (-inf, ValueError, f"{WANTED}got -inf"),
+    (-(10**400), ValueError, f"{WANTED}got -1000"),
+    (np.asarray(-1.0), ValueError, f"{WANTED}got ndarray of shape"),
+    (changed(np.ones(M), 2, 0.0), ValueError, f"{WANTED}entry 2 is 0.0"),
+    (changed(np.ones(M), 2, nan), ValueError, f"{WANTED}entry 2 is nan"),
+    (np.ones((M, 1)), ValueError, r"gamma must have one dimension.*gamma\.ravel\(\)"),
+    (np.ones(M + 1), ValueError, r"gamma must have one entry per row of X(_hat)?, 6; got 7"),
+    ([], ValueError, "one entry per row of X(_hat)?, 6; got 0"),
+    (["a"] * M, TypeError, "got a list whose entry 0 is 'a'"),
+    (sp.csr_array(np.ones((M, 1))), TypeError, r"toarray\(\)"),
+]
+
+
+def costs(per):
+    return [
+        SCALAR,
+        *vectors(np.ones(N), per, N, finite=False),
+        (changed(np.ones(N), 1, 0.0), ValueError, "positive, inf for a feature.*entry 1 is 0.0"),
+        (changed(np.ones(N), 1, -2.0), ValueError, "positive, inf for a feature.*entry 1 is -2.0"),
+        (changed(np.ones(N), 1, nan), ValueError, "positive, inf for a feature.*entry 1 is nan"),
+        (changed(np.ones(N), 1, -inf), ValueError, "positive, inf for a feature.*entry 1 is -inf"),
+    ]
+
+
+ROWS = vectors(np.ones(M), "row of X(_hat)?", M)
+COLUMNS = [NOTHING, SCALAR, *vectors(np.ones(N), "column of X(_hat)?", N)]
+WEIGHTS = [
+    SCALAR,
+    *ROWS,
+    (changed(np.ones(M), 3, -1.0), ValueError, "not be negative; entry 3 is -1.0. Give rows"),
+    (np.zeros(M), ValueError, "positive for at least one row; got zero for every row"),
+]
+FLAGS = [
+    (value, TypeError, f"must be True or False; got {given}")
+    for value, given in [
+        (None, "None"),
+        ("yes", "'yes'"),
+        (1, "1"),
+        (0.0, "0.0"),
+        (1j, "1j"),
+        ([True], "a list"),
+        ({}, "a dict"),
+        (anything, "an object"),
+        (nan, "nan"),
+    ]
+]
+SOLVERS = [
+    ("", ValueError, "must be one of auto, spectral.*got ''"),
+    ("magic", ValueError, "must be one of auto, spectral.*got 'magic'"),
+    (
+        Spectral,
+        TypeError,
+        r"or a solver object; got the class Spectral, not an object such as Spectral\(\)",
+    ),
+    *(
+        (value, TypeError, f"must be one of auto, spectral.*or a solver object; got {given}")
+        for value, given in [
+            (None, "None"),
+            (1, "1"),
+            (1j, "1j"),
+            (nan, "nan"),
+            (["spectral"], "a list"),
+            ({}, "a dict"),
+            (anything, "an object"),
+        ]
+    ),
+]
+PULLS = [
+    (value, error, f"^pull must be a finite number above 0 and below 1; got .*share.*|{message}")
+    for value, error, message in [
+        NO_NUMBER,
+        *NUMBERS,
+        (0.0, ValueError, "above 0 and below 1; got 0.0"),
+        (1.0, ValueError, "above 0 and below 1; got 1.0"),
+        (-0.5, ValueError, "above 0 and below 1; got -0.5"),
+        (1.5, ValueError, "above 0 and below 1; got 1.5"),
+    ]
+]
+
+COSTS = costs("column of X(_hat)?")
+REACTION = {
+    "z": [NOTHING, SCALAR, *ROWS],
+    "coef": COLUMNS,
+    "gamma": GAMMAS,
+    "intercept": [NO_NUMBER, *NUMBERS],
+    "feature_cost": COSTS,
+}
+GAME = {
+    "X": TABLES,
+    "y": [NOTHING, SCALAR, *ROWS],
+    "z": [NOTHING, SCALAR, *ROWS],
+    "gamma": ONE_GAMMA,
+    "feature_cost": COSTS,
+    "sample_weight": WEIGHTS,
+}
+DENSE = [case for case in TABLES if not sp.issparse(case[0])]
+BAD = {
+    "solve": GAME | {"fit_intercept": FLAGS, "solver": SOLVERS, "tol": POSITIVE},
+    "certify": GAME | {"coef": COLUMNS, "intercept": NUMBERS},
+    "best_response": {"X": DENSE} | REACTION,
+    "movement": {"X": TABLES} | REACTION,
+    "undo_response": {"X_hat": DENSE} | REACTION,
+    "gamma_from_pull": {
+        "pull": PULLS,
+        "coef": [
+            NOTHING,
+            SCALAR,
+            *(case for case in COLUMNS if "one entry per" not in case[2]),
+            ([], ValueError, "one entry per feature; got none"),
+            (np.zeros(N), ValueError, "zero on every changeable feature, so no gamma"),
+        ],
+        "feature_cost": [
+            *costs("entry of coef"),
+            (np.full(N, inf), ValueError, "coef .* zero on every changeable feature"),
+        ],
+    },
+}
+CASES = [
+    pytest.param(function, parameter, *case, id=f"{function}-{parameter}-{number}")
+    for function, parameters in BAD.items()
+    for parameter, cases in parameters.items()
+    for number, case in enumerate(cases)
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_parameter_is_in_the_table(function):
+    call, valid = FUNCTIONS[function]
+    assert set(inspect.signature(call).parameters) == set(BAD[function])
+    call(**valid)
+
+
+@pytest.mark.parametrize(("function", "parameter", "value", "error", "message"), CASES)
+def test_refused(function, parameter, value, error, message):
+    call, valid = FUNCTIONS[function]
+    with pytest.raises(error) as caught:
+        call(**valid | {parameter: value})
+    said = str(caught.value)
+    assert type(caught.value) is error
+    assert re.search(message, said), said
+    reaches_nothing = "nothing to gain" in said
+    assert re.match(rf"{'coef' if reaches_nothing else parameter}\b", said), said
+    assert said.endswith(".")
+    assert len(said) < 400
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("gamma", [inf, np.float64(inf), 10**400, [inf] * M, np.asarray(inf)])
+def test_infinite_gamma_is_an_honest_provider(gamma):
+    np.testing.assert_array_equal(best_response(X, z, coef, gamma=gamma), X)
+
+
+@pytest.mark.parametrize(
+    "gamma", [1, np.int8(1), np.float32(1), np.asarray(1.0), Fraction(1), np.uint64(1)]
+)
+def test_any_real_number_is_a_number(gamma):
+    wanted = solve(X, y, z, 1.0).coef
+    np.testing.assert_array_equal(solve(X, y, z, gamma).coef, wanted)
+    np.testing.assert_array_equal(
+        best_response(X, z, coef, gamma=gamma), best_response(X, z, coef, gamma=1.0)
+    )
+
+
+def test_masked_array_without_masked_entries_is_an_array():
+    whole = np.ma.array(X, mask=False)
+    np.testing.assert_array_equal(solve(whole, y, z, 1.0).coef, solve(X, y, z, 1.0).coef)
+
+
+def test_numbers_whose_sum_overflows_are_finite():
+    big = np.full((M, N), 1e308)
+    move = movement(big, z, [1e-308] * N, gamma=1.0)
+    np.testing.assert_allclose(move.before, 3.0)
+
+
+def test_object_array_of_numbers_is_numbers():
+    objects = X.astype(object)
+    np.testing.assert_array_equal(solve(objects, y, z, 1.0).coef, solve(X, y, z, 1.0).coef)
+
+
+@pytest.mark.parametrize("solver", ["auto", "spectral", Spectral(), Spectral(engine="qr")])
+def test_solver_by_name_or_object(solver):
+    assert solve(X, y, z, 1.0, solver=solver).solver == "spectral"
+
+
+@pytest.mark.parametrize("shape", [(20, 4), (4, 4), (3, 8)], ids=["tall", "square", "wide"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
+def test_no_changeable_feature_is_least_squares(shape, fit_intercept, weighted, kind):
+    m, n = shape
+    rng = np.random.default_rng(m + n)
+    A, b, goal = rng.normal(size=(m, n)), rng.normal(size=m), rng.normal(size=m)
+    weight = rng.integers(0, 4, size=m) + 1.0 if weighted else np.ones(m)
+    found = solve(
+        kind(A),
+        b,
+        goal,
+        0.7,
+        fit_intercept=fit_intercept,
+        feature_cost=np.full(n, inf),
+        sample_weight=weight if weighted else None,
+    )
+    root = np.sqrt(weight)[:, None]
+    columns = np.hstack([A, np.ones((m, 1))]) if fit_intercept else A
+    wanted = np.linalg.lstsq(root * columns, root[:, 0] * b)[0]
+    assert found.status is Status.LEAST_SQUARES
+    assert found.alpha == 0.0
+    assert found.pull == 0.0
+    predicted = A @ found.coef + found.intercept
+    np.testing.assert_allclose(predicted, columns @ wanted, rtol=0, atol=1e-12 * np.abs(b).max())
+    loss = float(weight @ (columns @ wanted - b) ** 2)
+    assert found.objective == pytest.approx(loss, rel=1e-10, abs=1e-20)
+    if m > n:
+        np.testing.assert_allclose(found.coef, wanted[:n], rtol=1e-10, atol=1e-12)
+    intercept = found.intercept if fit_intercept else None
+    proof = certify(
+        kind(A),
+        b,
+        goal,
+        0.7,
+        found.coef,
+        intercept=intercept,
+        feature_cost=np.full(n, inf),
+        sample_weight=weight if weighted else None,
+    )
+    assert proof.relative_gap < 1e-12
