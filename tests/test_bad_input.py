@@ -259,14 +259,14 @@ SOLVERS = [
     ),
 ]
 PULLS = [
-    (value, error, f"^pull must be a finite number above 0 and below 1; got .*share.*|{message}")
+    (value, error, f"{message}.* It is the share of the gap")
     for value, error, message in [
         NO_NUMBER,
         *NUMBERS,
-        (0.0, ValueError, "above 0 and below 1; got 0.0"),
-        (1.0, ValueError, "above 0 and below 1; got 1.0"),
-        (-0.5, ValueError, "above 0 and below 1; got -0.5"),
-        (1.5, ValueError, "above 0 and below 1; got 1.5"),
+        *(
+            (value, ValueError, f"must be a finite number above 0 and below 1; got {value}")
+            for value in (0.0, 1.0, -0.5, 1.5)
+        ),
     ]
 ]
 

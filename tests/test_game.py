@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -203,7 +204,7 @@ def test_undoing_gives_the_rows_back(seed, strength, immutable, costs):
 class TestContainers:
     X = np.array([[1, 2], [3, 4], [5, 6]])
     rest = ([1.0, 2.0, 3.0], [0.5, -1.0])
-    kwargs = {"gamma": 2.0, "intercept": 0.25, "feature_cost": [1.0, 4.0]}
+    kwargs: ClassVar = {"gamma": 2.0, "intercept": 0.25, "feature_cost": [1.0, 4.0]}
 
     def wanted(self, function):
         return function(self.X.astype(float), *self.rest, **self.kwargs)

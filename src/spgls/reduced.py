@@ -48,8 +48,9 @@ class ReducedGame:
     zz: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # A Gram matrix has r_yz^2 <= r_yy r_zz; rounding may break that by an ulp.
-        bound = float(np.sqrt(self.r_yy) * np.sqrt(self.r_zz))
+        # A Gram matrix has r_yz^2 <= r_yy r_zz; rounding may break that by an ulp. Equal remainders
+        # must stay equal: whether the optimum is attained hangs on it.
+        bound = max(float(np.sqrt(self.r_yy) * np.sqrt(self.r_zz)), min(self.r_yy, self.r_zz))
         set_ = object.__setattr__
         set_(self, "r_yz", float(min(max(self.r_yz, -bound), bound)))
         set_(self, "d", self.sigma**2)

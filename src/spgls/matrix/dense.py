@@ -90,9 +90,13 @@ class DenseMatrix:
         np.fill_diagonal(total, diagonal)
         return np.asarray(total)
 
-    def typical_row(self) -> Vector | None:
-        """Mean of the first rows."""
-        return self.values[: min(256, self.shape[0])].mean(axis=0, dtype=np.float64)
+    def typical_row(self, weight: Vector | None) -> Vector | None:
+        """Mean of the first rows that count."""
+        if weight is None:
+            first = self.values[:_TYPICAL]
+        else:
+            first = self.values[np.flatnonzero(weight)[:_TYPICAL]]
+        return np.asarray(first.mean(axis=0, dtype=np.float64))
 
     def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 row blocks."""

@@ -54,7 +54,7 @@ class Matrix(Protocol):
         """``B' S B`` for ``B = [A - 1 shift', extra]`` and ``S = diag(weight)``, in one read."""
         ...
 
-    def typical_row(self) -> Vector | None:
+    def typical_row(self, weight: Vector | None) -> Vector | None:
         """Return a row near the mean, fit to be a ``shift``; None where zero serves best."""
         ...
 

@@ -66,6 +66,8 @@ class Certificate:
 
 def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
     """Best lower bound on the value of the game near the multiplier of a solution."""
+    if game.size + game.nullity == 0:
+        return game.yy
     top = float(game.d.max()) if game.size else 1.0
     nu = small.nu + EPS * (top + abs(small.nu)) * _NUDGES
     if game.nullity:

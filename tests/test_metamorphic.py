@@ -1,0 +1,330 @@
+"""The same game told differently has the same predictor.
+
+Predictors are compared by what they predict, on the rows they were fitted to and on fresh ones:
+only the latter see the part of the coefficients that a tie-break chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from spgls import Solution, Status, certify, solve
+from spgls.game import induced_prediction
+
+SEEDS = range(20)
+TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game and fresh rows to compare its predictors on."""
+
+    X: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    gamma: float
+    fresh: np.ndarray
+    fit_intercept: bool = False
+    cost: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    notes: dict = field(default_factory=dict)
+
+    def solve(self, **options) -> Solution:
+        return solve(
+            self.X,
+            self.y,
+            self.z,
+            self.gamma,
+            fit_intercept=self.fit_intercept,
+            feature_cost=self.cost,
+            sample_weight=self.weight,
+            **options,
+        )
+
+    @property
+    def scale(self) -> float:
+        return float(np.abs(self.y).max())
+
+    @property
+    def counted(self) -> np.ndarray:
+        return np.ones(len(self.y)) if self.weight is None else self.weight
+
+    @property
+    def price(self) -> np.ndarray:
+        return np.ones(self.X.shape[1]) if self.cost is None else self.cost
+
+
+def predictions(found: Solution, rows: np.ndarray) -> np.ndarray:
+    return rows @ found.coef + found.intercept
+
+
+def assert_same_predictor(
+    game: Game, changed: Game, back: Callable[[np.ndarray], np.ndarray] = lambda p: p
+) -> None:
+    """Predictions on fresh rows and on the game's own agree, once mapped back."""
+    one, other = game.solve(), changed.solve()
+    mine, theirs = predictions(one, game.fresh), back(predictions(other, changed.fresh))
+    np.testing.assert_allclose(theirs, mine, rtol=0, atol=TOLERANCE * game.scale)
+    assert one.status.ok
+    assert other.status is one.status
+    assert other.alpha == pytest.approx(one.alpha, rel=TOLERANCE, abs=1e-12)
+
+
+def tall(rng):
+    X = rng.normal(size=(30, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=30)
+    return X, y, y + rng.normal(size=30) + 1.0, 10.0 ** rng.uniform(-2, 1)
+
+
+def wide(rng):
+    X = rng.normal(size=(7, 13))
+    y = rng.normal(size=7)
+    return X, y, y + rng.normal(size=7), 10.0 ** rng.uniform(-2, 0)
+
+
+def weak_wide(rng):
+    """Weak providers and small labels: the hard case."""
+    X = rng.normal(size=(6, 12))
+    return X, 0.1 * rng.normal(size=6), rng.normal(size=6), 10.0 ** rng.uniform(1, 3)
+
+
+def repeated_rows(rng):
+    """Labels that no predictor fits, in more columns than rows: the null space is needed."""
+    X = rng.normal(size=(4, 12))[np.repeat(np.arange(4), 2)]
+    y = 0.3 * rng.normal(size=8)
+    return X, y, 0.5 * y + 0.3 * rng.normal(size=8), 10.0 ** rng.uniform(0, 2)
+
+
+def dependent_columns(rng):
+    X = rng.normal(size=(30, 4)) @ rng.normal(size=(4, 6))
+    y = X @ rng.normal(size=6) + rng.normal(size=30)
+    return X, 0.1 * y, y, 10.0 ** rng.uniform(1, 3)
+
+
+def constant_goal(rng):
+    X = rng.normal(size=(30, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=30)
+    return X, y, np.full(30, 4.0), 10.0 ** rng.uniform(1, 3)
+
+
+def constant_goal_wide(rng):
+    X = rng.normal(size=(6, 12))
+    return X, 0.1 * rng.normal(size=6), np.full(6, 1.0), 10.0 ** rng.uniform(0, 3)
+
+
+FAMILIES = {
+    build.__name__: build
+    for build in (
+        tall,
+        wide,
+        weak_wide,
+        repeated_rows,
+        dependent_columns,
+        constant_goal,
+        constant_goal_wide,
+    )
+}
+
+
+def build(family: str, seed: int) -> Game:
+    rng = np.random.default_rng([seed, *map(ord, family)])
+    X, y, z, gamma = FAMILIES[family](rng)
+    m, n = X.shape
+    cost = 10.0 ** rng.uniform(-0.5, 0.5, size=n) if rng.random() < 0.5 else None
+    if cost is not None and rng.random() < 0.7:
+        cost[rng.permutation(n)[: 1 + (n > 8)]] = np.inf
+    weight = rng.uniform(0.2, 2.0, size=m) if rng.random() < 0.5 else None
+    intercept = bool(rng.random() < 0.5)
+    return Game(X, y, z, gamma, rng.normal(size=(8, n)), intercept, cost, weight)
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture(params=SEEDS)
+def game(request, family):
+    return build(family, request.param)
+
+
+@pytest.fixture
+def rng(request):
+    return np.random.default_rng(len(request.node.name))
+
+
+def rows_of(game: Game, index: np.ndarray, weight: np.ndarray | None) -> Game:
+    return replace(game, X=game.X[index], y=game.y[index], z=game.z[index], weight=weight)
+
+
+def test_weights_are_repeated_rows(game, rng):
+    times = rng.integers(1, 4, size=len(game.y))
+    index = np.repeat(np.arange(len(game.y)), times)
+    repeated = rows_of(game, index, None if game.weight is None else game.weight[index])
+    assert_same_predictor(replace(game, weight=times * game.counted), repeated)
+
+
+def test_rows_of_zero_weight_are_absent(game, rng):
+    kept = np.sort(rng.permutation(len(game.y))[1 + len(game.y) // 6 :])
+    weight = np.zeros(len(game.y))
+    weight[kept] = game.counted[kept]
+    removed = rows_of(game, kept, game.counted[kept])
+    assert_same_predictor(replace(game, weight=weight), removed)
+
+
+def test_only_ratios_of_weights_matter(game):
+    assert_same_predictor(game, replace(game, weight=3.7 * game.counted))
+
+
+def test_order_of_rows(game, rng):
+    order = rng.permutation(len(game.y))
+    assert_same_predictor(game, rows_of(game, order, game.counted[order]))
+
+
+def test_order_of_columns(game, rng):
+    order = rng.permutation(game.X.shape[1])
+    turned = replace(game, X=game.X[:, order], fresh=game.fresh[:, order], cost=game.price[order])
+    assert_same_predictor(game, turned)
+
+
+def test_units_of_columns(game, rng):
+    units = 10.0 ** rng.uniform(-2, 2, size=game.X.shape[1])
+    scaled = replace(game, X=game.X * units, fresh=game.fresh * units, cost=game.price / units**2)
+    assert_same_predictor(game, scaled)
+
+
+def test_unit_of_costs_is_that_of_gamma(game):
+    assert_same_predictor(game, replace(game, gamma=game.gamma / 5.0, cost=5.0 * game.price))
+
+
+def test_stacked_twice(game):
+    index = np.tile(np.arange(len(game.y)), 2)
+    twice = rows_of(game, index, None if game.weight is None else game.weight[index])
+    assert_same_predictor(game, twice)
+    scale = float(game.counted @ game.y**2)
+    assert twice.solve().objective == pytest.approx(
+        2 * game.solve().objective, rel=TOLERANCE, abs=1e-12 * scale
+    )
+
+
+def test_shift_of_labels_and_goals(game):
+    game = replace(game, fit_intercept=True)
+    shifted = replace(game, y=game.y + 2.5, z=game.z + 2.5)
+    assert_same_predictor(game, shifted, back=lambda p: p - 2.5)
+
+
+def test_shift_of_columns(game, rng):
+    game = replace(game, fit_intercept=True)
+    by = rng.normal(size=game.X.shape[1])
+    assert_same_predictor(game, replace(game, X=game.X + by, fresh=game.fresh + by))
+
+
+@pytest.mark.parametrize("unit", [3.0, 1e-3, -2.0])
+def test_unit_of_labels(game, unit):
+    # Coefficients are in units of the labels, so the priced norm, and gamma, in their square.
+    scaled = replace(game, y=unit * game.y, z=unit * game.z, gamma=unit**2 * game.gamma)
+    assert_same_predictor(game, scaled, back=lambda p: p / unit)
+
+
+def test_objective_is_the_loss_and_the_certificate_that_of_certify(game):
+    found = game.solve()
+    after = induced_prediction(
+        game.X,
+        game.z,
+        found.coef,
+        gamma=game.gamma,
+        intercept=found.intercept,
+        feature_cost=game.cost,
+    )
+    scale = float(game.counted @ game.y**2)
+    loss = float(game.counted @ (after - game.y) ** 2)
+    assert found.objective == pytest.approx(loss, rel=1e-12, abs=1e-14 * scale)
+    proof = certify(
+        game.X,
+        game.y,
+        game.z,
+        game.gamma,
+        found.coef,
+        intercept=found.intercept if game.fit_intercept else None,
+        feature_cost=game.cost,
+        sample_weight=game.weight,
+    )
+    assert proof.relative_gap <= 1e-9
+    assert proof.lower_bound <= loss * (1 + 1e-12) + 1e-14 * scale
+
+
+CONTAINERS = {
+    "Fortran order": np.asfortranarray,
+    "reversed strides": lambda X: np.ascontiguousarray(X[::-1])[::-1],
+    "column slice": lambda X: np.hstack([X, X])[:, : X.shape[1]],
+    "float32": lambda X: X.astype(np.float32),
+    "float32 Fortran": lambda X: np.asfortranarray(X.astype(np.float32)),
+    "float16": lambda X: X.astype(np.float16),
+    "longdouble": lambda X: X.astype(np.longdouble),
+    "int64": lambda X: X.astype(np.int64),
+    "int8": lambda X: X.astype(np.int8),
+    "object": lambda X: X.astype(object),
+    "list": lambda X: X.tolist(),
+    "data frame": lambda X: pd.DataFrame(X),
+    "data frame of integers": lambda X: pd.DataFrame(X.astype(int)),
+    "csr_array": sp.csr_array,
+    "csr_matrix": sp.csr_matrix,
+    "csc_array": sp.csc_array,
+    "csc_matrix": sp.csc_matrix,
+    "coo_array": sp.coo_array,
+    "csr float32": lambda X: sp.csr_array(X.astype(np.float32)),
+    "csc float32": lambda X: sp.csc_array(X.astype(np.float32)),
+    "csr integers": lambda X: sp.csr_array(X.astype(np.int64)),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("seed", SEEDS[:6])
+def test_containers(family, seed, container):
+    game = build(family, seed)
+    # Small whole numbers: every container holds them exactly, and sparse ones have zeros.
+    whole = replace(game, X=np.round(1.5 * game.X))
+    if np.linalg.matrix_rank(whole.X) < np.linalg.matrix_rank(game.X):
+        pytest.skip("rounding made the columns dependent")
+    one = whole.solve()
+    other = replace(whole, X=CONTAINERS[container](whole.X)).solve()
+    np.testing.assert_allclose(
+        predictions(other, game.fresh),
+        predictions(one, game.fresh),
+        rtol=0,
+        atol=TOLERANCE * game.scale,
+    )
+
+
+@pytest.mark.parametrize("convert", [list, pd.Series, np.float32, lambda v: v[:, None][:, 0]])
+def test_containers_of_vectors(family, convert):
+    game = build(family, 0)
+    game = replace(
+        game,
+        y=game.y.astype(np.float32).astype(float),
+        z=game.z.astype(np.float32).astype(float),
+        weight=np.round(4 * game.counted),
+        cost=np.round(4 * game.price),
+    )
+    other = replace(
+        game,
+        y=convert(game.y),
+        z=convert(game.z),
+        weight=convert(game.weight),
+        cost=convert(game.cost),
+    )
+    np.testing.assert_array_equal(other.solve().coef, game.solve().coef)
+
+
+@pytest.mark.parametrize(
+    "family", ["weak_wide", "repeated_rows", "dependent_columns", "constant_goal_wide"]
+)
+def test_hard_families_are_hard(family):
+    ties = [build(family, seed).solve().status is Status.SEVERAL_OPTIMA for seed in SEEDS]
+    assert sum(ties) >= len(ties) / 2
