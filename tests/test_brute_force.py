@@ -271,7 +271,9 @@ def solution(number: int) -> spgls.Solution:
 
 
 batches = pytest.mark.parametrize(
-    "numbers", [range(i, i + BATCH) for i in range(0, GAMES, BATCH)], ids=lambda r: f"{r[0]}-{r[-1]}"
+    "numbers",
+    [range(i, i + BATCH) for i in range(0, GAMES, BATCH)],
+    ids=lambda r: f"{r[0]}-{r[-1]}",
 )
 
 
@@ -329,6 +331,16 @@ def test_certify_judges_the_predictor_of_brute_force(numbers):
         assert proof.gap >= 0.0, (number, this, proof)
         assert proof.lower_bound <= best + 1e-12 * size, (number, this, proof, best)
         assert abs(proof.lower_bound + proof.gap - best) <= 1e-10 * size, (number, this, proof)
+
+
+@batches
+def test_every_answer_is_certified(numbers):
+    """Games this small and this tame leave a solver no excuse."""
+    for number in numbers:
+        this, answer = game(number), solution(number)
+        assert answer.status.ok or answer.status is spgls.Status.UNATTAINED, (number, this, answer)
+        fixed = bool(np.isinf(this.prices).all())
+        assert fixed == (answer.status is spgls.Status.LEAST_SQUARES), (number, this, answer)
 
 
 def test_games_have_everything_at_once():
