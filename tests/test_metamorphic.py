@@ -7,12 +7,14 @@ only the latter see the part of the coefficients that a tie-break chose.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.linalg import hadamard
 
 from spgls import Solution, Status, certify, solve
 from spgls.game import induced_prediction
@@ -21,7 +23,7 @@ SEEDS = range(20)
 TOLERANCE = 1e-8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Game:
     """A game and fresh rows to compare its predictors on."""
 
@@ -33,9 +35,9 @@ class Game:
     fit_intercept: bool = False
     cost: np.ndarray | None = None
     weight: np.ndarray | None = None
-    notes: dict = field(default_factory=dict)
 
-    def solve(self, **options) -> Solution:
+    @cache  # noqa: B019
+    def solve(self) -> Solution:
         return solve(
             self.X,
             self.y,
@@ -44,7 +46,6 @@ class Game:
             fit_intercept=self.fit_intercept,
             feature_cost=self.cost,
             sample_weight=self.weight,
-            **options,
         )
 
     @property
@@ -104,7 +105,7 @@ def repeated_rows(rng):
 def dependent_columns(rng):
     X = rng.normal(size=(30, 4)) @ rng.normal(size=(4, 6))
     y = X @ rng.normal(size=6) + rng.normal(size=30)
-    return X, 0.1 * y, y, 10.0 ** rng.uniform(1, 3)
+    return X, 0.1 * y, y + rng.normal(size=30), 10.0 ** rng.uniform(1, 3)
 
 
 def constant_goal(rng):
@@ -132,6 +133,7 @@ FAMILIES = {
 }
 
 
+@cache
 def build(family: str, seed: int) -> Game:
     rng = np.random.default_rng([seed, *map(ord, family)])
     X, y, z, gamma = FAMILIES[family](rng)
@@ -225,11 +227,40 @@ def test_shift_of_columns(game, rng):
     assert_same_predictor(game, replace(game, X=game.X + by, fresh=game.fresh + by))
 
 
-@pytest.mark.parametrize("unit", [3.0, 1e-3, -2.0])
+@pytest.mark.parametrize("unit", [1e-3, -3.0])
 def test_unit_of_labels(game, unit):
     # Coefficients are in units of the labels, so the priced norm, and gamma, in their square.
     scaled = replace(game, y=unit * game.y, z=unit * game.z, gamma=unit**2 * game.gamma)
+    if unit < 0:
+        # A tie-break that permutations respect cannot also be odd; its own rows do not see it.
+        game, scaled = replace(game, fresh=game.X), replace(scaled, fresh=game.X)
     assert_same_predictor(game, scaled, back=lambda p: p / unit)
+
+
+def test_intercept_is_an_immutable_column_of_ones(game):
+    game = replace(game, fit_intercept=True)
+
+    def with_ones(rows: np.ndarray) -> np.ndarray:
+        return np.hstack([rows, np.ones((len(rows), 1))])
+
+    written_out = replace(
+        game,
+        X=with_ones(game.X),
+        fresh=with_ones(game.fresh),
+        cost=np.append(game.price, np.inf),
+        fit_intercept=False,
+    )
+    assert_same_predictor(game, written_out)
+
+
+def test_column_of_zeros_that_cannot_change(game):
+    zeros = replace(
+        game,
+        X=np.insert(game.X, 1, 0.0, axis=1),
+        fresh=np.insert(game.fresh, 1, 0.0, axis=1),
+        cost=np.insert(game.price, 1, np.inf),
+    )
+    assert_same_predictor(game, zeros)
 
 
 def test_objective_is_the_loss_and_the_certificate_that_of_certify(game):
@@ -284,22 +315,18 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("seed", SEEDS[:6])
-def test_containers(family, seed, container):
+@cache
+def whole_numbers(family: str, seed: int) -> Game:
+    """A game on small whole numbers: every container holds them, and sparse ones have zeros."""
     game = build(family, seed)
-    # Small whole numbers: every container holds them exactly, and sparse ones have zeros.
-    whole = replace(game, X=np.round(1.5 * game.X))
-    if np.linalg.matrix_rank(whole.X) < np.linalg.matrix_rank(game.X):
-        pytest.skip("rounding made the columns dependent")
-    one = whole.solve()
-    other = replace(whole, X=CONTAINERS[container](whole.X)).solve()
-    np.testing.assert_allclose(
-        predictions(other, game.fresh),
-        predictions(one, game.fresh),
-        rtol=0,
-        atol=TOLERANCE * game.scale,
-    )
+    return replace(game, X=np.round(1.5 * game.X))
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_containers(family, seed, container):
+    game = whole_numbers(family, seed)
+    assert_same_predictor(game, replace(game, X=CONTAINERS[container](game.X)))
 
 
 @pytest.mark.parametrize("convert", [list, pd.Series, np.float32, lambda v: v[:, None][:, 0]])
@@ -328,3 +355,53 @@ def test_containers_of_vectors(family, convert):
 def test_hard_families_are_hard(family):
     ties = [build(family, seed).solve().status is Status.SEVERAL_OPTIMA for seed in SEEDS]
     assert sum(ties) >= len(ties) / 2
+
+
+@cache
+def balanced(seed: int) -> Game:
+    """Orthogonal columns, the weakest of them orthogonal to labels and goals.
+
+    Every column is seen, yet the optimum needs a vector of the lowest eigenspace, whose sign and,
+    where two columns are equally weak, whose direction nothing in the game fixes.
+    """
+    rng = np.random.default_rng(seed)
+    H = hadamard(8).astype(float)
+    strong, weak = 2.0, 0.5
+    X = H[:, [1, 2, 3]] * [strong, weak, weak if seed % 2 else 0.75]
+    nu = -8 * weak**2
+    stretch = 8 / (8 * strong**2 + nu)
+    while True:
+        a, b = rng.integers(-4, 5, size=(2, 3))
+        gamma = 2.0 ** rng.integers(-4, 8)
+        h = 8 * (b[1:] @ b[1:]) + nu * (gamma + stretch * b[0] ** 2)
+        c = (8 * (a[1:] @ b[1:]) + nu * (gamma / 2 + stretch * a[0] * b[0])) / h if h > 0 else 0
+        along = strong * stretch * (a[0] - c * b[0])
+        if 0.05 < c < 0.95 and gamma * c * (1 - c) > along**2 + 0.1:
+            y, z = H[:, [1, 4, 5]] @ a, H[:, [1, 4, 5]] @ b
+            return Game(X, y, z, float(gamma), rng.normal(size=(8, 3)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+class TestTieAmongTheWeakest:
+    def test_there_is_one(self, seed):
+        found = balanced(seed).solve()
+        assert found.status is Status.SEVERAL_OPTIMA
+        assert np.linalg.norm(found.coef[1:]) > 1e-3
+
+    def test_order_of_rows(self, seed):
+        game, order = balanced(seed), np.random.default_rng(seed).permutation(8)
+        assert_same_predictor(game, rows_of(game, order, None))
+
+    def test_order_of_columns(self, seed):
+        game, order = balanced(seed), np.random.default_rng(seed).permutation(3)
+        turned = replace(game, X=game.X[:, order], fresh=game.fresh[:, order])
+        assert_same_predictor(game, turned)
+
+    def test_weights_are_repeated_rows(self, seed):
+        game, index = balanced(seed), np.repeat(np.arange(8), 3)
+        assert_same_predictor(replace(game, weight=np.full(8, 3.0)), rows_of(game, index, None))
+
+    def test_containers(self, seed):
+        game = balanced(seed)
+        for container in ("Fortran order", "float32", "csr_array", "csc_array"):
+            assert_same_predictor(game, replace(game, X=CONTAINERS[container](game.X)))
