@@ -1,10 +1,10 @@
 """Random games with everything at once, held against brute force on the game as it is stated.
 
 Nothing here knows the sphere, the reduction or a closed form of the response. A provider's own
-problem is a small quadratic whose normal equations are ``(ww' + gamma C) d = -w (w'x + b - z)`` over
-the features it can change; they are solved densely, the rows are moved, and the learner's loss is
-measured on the moved rows. The search runs in floating point from many starts; whatever is
-compared in the end is evaluated in rational arithmetic, so no tolerance below is spent on it.
+problem is a small quadratic in its move d: ``(ww' + gamma C) d = -w (w'x + b - z)`` over the
+features it can change. It is solved densely, the rows are moved, and the learner's loss is measured
+on the moved rows. The search runs in floating point from many starts; whatever is compared in the
+end is evaluated in rational arithmetic, so no tolerance below is spent on it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ import spgls
 
 GAMES = 200
 BATCH = 10
+#: Columns or labels that intercept and immutable features explain up to rounding: a solver that
+#: takes the rounding for data goes wrong on these.
+EXPLAINED = (538, 539, 693, 1195, 1702)
 RANDOM_STARTS = 28
 POLISHED = 3
 
@@ -272,8 +275,8 @@ def solution(number: int) -> spgls.Solution:
 
 batches = pytest.mark.parametrize(
     "numbers",
-    [range(i, i + BATCH) for i in range(0, GAMES, BATCH)],
-    ids=lambda r: f"{r[0]}-{r[-1]}",
+    [*(range(i, i + BATCH) for i in range(0, GAMES, BATCH)), EXPLAINED],
+    ids=lambda numbers: f"{numbers[0]}-{numbers[-1]}",
 )
 
 

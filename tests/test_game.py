@@ -244,6 +244,12 @@ class TestContainers:
         assert set(moved.dtypes) == {np.dtype(np.float32 if dtype == np.float32 else np.float64)}
         np.testing.assert_array_equal(moved, self.wanted(function).astype(moved.dtypes.iloc[0]))
 
+    def test_data_frame_of_nullable_numbers(self, function):
+        frame = pd.DataFrame(self.X, columns=["a", "b"]).astype("Int64")
+        moved = function(frame, *self.rest, **self.kwargs)
+        assert list(moved.columns) == ["a", "b"]
+        np.testing.assert_array_equal(moved, self.wanted(function))
+
     def test_data_frame_of_mixed_types(self, function):
         frame = pd.DataFrame(
             {"flag": [True, False, True], "count": [1, 2, 3], "size": np.float32([0.5, 1.5, 2.5])}

@@ -290,7 +290,17 @@ def test_objective_is_the_loss_and_the_certificate_that_of_certify(game):
     assert proof.lower_bound <= loss * (1 + 1e-12) + 1e-14 * scale
 
 
+def read_only(X):
+    X = X.copy()
+    for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
+        array.flags.writeable = False
+    return X
+
+
 CONTAINERS = {
+    "read only": read_only,
+    "read only csr": lambda X: read_only(sp.csr_array(X)),
+    "read only csc": lambda X: read_only(sp.csc_array(X)),
     "Fortran order": np.asfortranarray,
     "reversed strides": lambda X: np.ascontiguousarray(X[::-1])[::-1],
     "column slice": lambda X: np.hstack([X, X])[:, : X.shape[1]],
@@ -304,6 +314,7 @@ CONTAINERS = {
     "list": lambda X: X.tolist(),
     "data frame": lambda X: pd.DataFrame(X),
     "data frame of integers": lambda X: pd.DataFrame(X.astype(int)),
+    "data frame of nullable numbers": lambda X: pd.DataFrame(X).astype("Float64"),
     "csr_array": sp.csr_array,
     "csr_matrix": sp.csr_matrix,
     "csc_array": sp.csc_array,

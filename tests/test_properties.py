@@ -94,7 +94,7 @@ EXTREME = Scales(columns=8, labels=8, gamma=8, cost=8, weight=4)
 
 
 def make_game(source: Source, scales: Scales) -> Instance:
-    m, n = source.pick((1, 2, 3, 4, 5, 6)), source.pick((1, 2, 3, 4))
+    m, n = source.pick((1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 6)), source.pick((1, 1, 2, 2, 3, 3, 4))
     X = _columns(source, m, n, scales)
     y = _labels(source, X, scales)
     z = _goals(source, X, y, scales)
@@ -131,7 +131,9 @@ def _columns(source: Source, m: int, n: int, scales: Scales) -> np.ndarray:
 
 def _labels(source: Source, X: np.ndarray, scales: Scales) -> np.ndarray:
     m, n = X.shape
-    kind = source.pick(("free", "free", "free", "zero", "constant", "in range", "far from zero"))
+    kind = source.pick(
+        ("free", "free", "free", "free", "zero", "constant", "in range", "far from zero")
+    )
     if kind == "zero":
         return np.zeros(m)
     if kind == "in range":
@@ -170,19 +172,19 @@ def _goals(source: Source, X: np.ndarray, y: np.ndarray, scales: Scales) -> np.n
 
 
 def _cost(source: Source, n: int, scales: Scales) -> np.ndarray | None:
-    kind = source.pick(("none", "none", "costs", "some immutable", "all immutable", "some"))
+    kind = source.pick(("none", "none", "none", "costs", "costs", "some", "some", "all immutable"))
     if kind == "none":
         return None
     cost = np.array([source.power(scales.cost) for _ in range(n)])
     if kind == "all immutable":
         return np.full(n, np.inf)
-    if kind.startswith("some"):
-        cost[[source.pick((True, False)) for _ in range(n)]] = np.inf
+    if kind == "some":
+        cost[[source.pick((True, False, False)) for _ in range(n)]] = np.inf
     return cost
 
 
 def _weight(source: Source, m: int, scales: Scales) -> np.ndarray | None:
-    kind = source.pick(("none", "none", "weights", "some zero"))
+    kind = source.pick(("none", "none", "none", "weights", "some zero"))
     if kind == "none":
         return None
     weight = np.array([source.power(scales.weight) for _ in range(m)])
@@ -222,7 +224,7 @@ def broken_promises(game: Instance) -> tuple[list[str], spgls.Solution | None]:
     def show(value) -> str:
         return mp.nstr(mpf(value), 5)
 
-    promise(gap >= 0, f"oracle: gap {show(gap)} is negative")
+    promise(gap >= -mpf("1e-100") * truth.yy, f"oracle: gap {show(gap)} is negative")
     promise(
         abs(alpha - mpf(solution.alpha)) <= 1e-13 * alpha,
         f"alpha: said {solution.alpha!r}, is {show(alpha)}",

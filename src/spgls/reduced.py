@@ -63,6 +63,11 @@ class ReducedGame:
         """Number of singular directions."""
         return int(self.sigma.shape[0])
 
+    @property
+    def lowest(self) -> float:
+        """Smallest eigenvalue of the squared data; zero if it has a null space."""
+        return 0.0 if self.nullity or not self.size else float(self.d.min())
+
     def __repr__(self) -> str:
         spread = f"{self.sigma.max() / self.sigma.min():.3g}" if self.size else "none"
         return (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from scipy.linalg.blas import dsyrk
 from spgls._types import Array, Vector
 from spgls.matrix.protocol import CACHE_BYTES, RowMap, block_length
 
-__all__ = ["DenseMatrix"]
+__all__ = ["DenseMatrix", "panel_moment"]
+
+Order: TypeAlias = Literal["C", "F"]
 
 #: Rows whose mean stands in for that of all rows.
 _TYPICAL = 256
@@ -29,7 +31,7 @@ class DenseMatrix:
 
     def __init__(self, values: NDArray[np.floating[Any]]) -> None:
         self.values = values
-        self._order: Literal["C", "F"] = "F" if values.flags.f_contiguous else "C"
+        self._order: Order = "F" if values.flags.f_contiguous else "C"
         # BLAS takes float64 as it lies if one of the strides is that of neighbours.
         adjacent = min(values.strides) >= 0 and values.itemsize in values.strides
         self._direct = values.dtype == np.float64 and adjacent
@@ -69,26 +71,10 @@ class DenseMatrix:
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
-        m, n = self.shape
-        width = n + extra.shape[1]
-        rows = min(m, block_length(width, at_least=256))
-        buffer = np.empty((rows, width), order=self._order)
-        total = np.zeros((width, width), order="F")
-        for at in range(0, m, rows):
-            block = buffer[: min(rows, m - at)]
-            np.subtract(self.values[at : at + rows], 0.0 if shift is None else shift, block[:, :n])
-            block[:, n:] = extra[at : at + rows]
-            if weight is not None:
-                block *= np.sqrt(weight[at : at + rows])[:, None]
-            # Adds to one triangle in place: half the work of a product, and no copy of the sum.
-            if self._order == "C":
-                total = dsyrk(1.0, block.T, 1.0, total, lower=1, overwrite_c=1)
-            else:
-                total = dsyrk(1.0, block, 1.0, total, trans=1, lower=1, overwrite_c=1)
-        diagonal = np.diag(total).copy()
-        total += total.T
-        np.fill_diagonal(total, diagonal)
-        return np.asarray(total)
+        width = self.shape[1] + extra.shape[1]
+        rows = min(self.shape[0], block_length(width, at_least=256))
+        panels = (self.values[at : at + rows] for at in range(0, self.shape[0], rows))
+        return panel_moment(panels, rows, extra, weight, shift, self._order)
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""
@@ -123,3 +109,37 @@ class DenseMatrix:
             block = buffer[: piece.stop - at]
             np.subtract(self.values[piece], 0.0 if shift is None else shift, out=block)
             yield piece, block
+
+
+def panel_moment(
+    panels: Iterable[NDArray[np.floating[Any]]],
+    rows: int,
+    extra: Array,
+    weight: Vector | None,
+    shift: Vector | None,
+    order: Order = "C",
+) -> Array:
+    """``B' S B`` for ``B = [A - 1 shift', extra]``, from panels of at most ``rows`` rows of A."""
+    total = buffer = np.zeros((0, 0))
+    at = 0
+    for panel in panels:
+        n = panel.shape[1]
+        if at == 0:
+            buffer = np.empty((rows, n + extra.shape[1]), order=order)
+            total = np.zeros((buffer.shape[1], buffer.shape[1]), order="F")
+        piece = slice(at, at + panel.shape[0])
+        block = buffer[: panel.shape[0]]
+        np.subtract(panel, 0.0 if shift is None else shift, out=block[:, :n])
+        block[:, n:] = extra[piece]
+        if weight is not None:
+            block *= np.sqrt(weight[piece])[:, None]
+        # Adds to one triangle in place: half the work of a product, and no copy of the sum.
+        if order == "C":
+            total = dsyrk(1.0, block.T, 1.0, total, lower=1, overwrite_c=1)
+        else:
+            total = dsyrk(1.0, block, 1.0, total, trans=1, lower=1, overwrite_c=1)
+        at = piece.stop
+    diagonal = np.diag(total).copy()
+    total += total.T
+    np.fill_diagonal(total, diagonal)
+    return total

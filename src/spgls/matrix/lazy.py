@@ -6,13 +6,13 @@ import numpy as np
 from scipy.linalg import qr
 
 from spgls._types import EPS, Array, Vector
-from spgls.matrix.protocol import Matrix
+from spgls.matrix.protocol import Matrix, RowMap, block_length
 
 __all__ = ["ProjectedMatrix", "ScaledMatrix", "range_basis"]
 
 
 class ScaledMatrix:
-    """``diag(row) A[:, columns] diag(column)`` without forming it.
+    """``diag(row) (A - 1 shift')[:, columns] diag(column)`` without forming it.
 
     Parameters
     ----------
@@ -24,6 +24,8 @@ class ScaledMatrix:
         Columns to keep; all by default.
     column : ndarray, optional
         Factor of each kept column; square roots of costs in a game.
+    shift : ndarray of shape (n,), optional
+        Subtracted from every row of the data.
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class ScaledMatrix:
         row: Vector | None = None,
         columns: np.ndarray | None = None,
         column: Vector | None = None,
+        shift: Vector | None = None,
     ) -> None:
         self.matrix = matrix
         self.row = row
         self.columns = columns
         self.column = column
+        self.shift = shift
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,17 +50,26 @@ class ScaledMatrix:
 
     def apply(self, v: Array) -> Array:
         """``A v``."""
-        return _scale(self.row, self.matrix.apply(self._spread(v)))
+        return _scale(self.row, self.matrix.apply(self._spread(v), self.shift))
 
     def cross(self, u: Array) -> Array:
         """``A' u``."""
-        return self._gather(self.matrix.cross(_scale(self.row, u)))
+        return self._gather(self.matrix.cross(_scale(self.row, u), self.shift))
 
-    def gram(self, v: Array) -> Array:
-        """``A'(A v)``."""
-        if self.row is None:
-            return self._gather(self.matrix.gram(self._spread(v)))
-        return self.cross(self.apply(v))
+    def gram(self, v: Array, middle: RowMap | None = None) -> Array:
+        """``A' M A v``, reading the data once; ``middle`` is ``M``, the identity by default."""
+        return self._gather(self.matrix.gram(self._spread(v), self.shift, self._between(middle)))
+
+    def _between(self, middle: RowMap | None) -> RowMap | None:
+        row = self.row
+        if row is None:
+            return middle
+
+        def between(rows: slice, t: Array) -> Array:
+            t = _scale(row[rows], t)
+            return _scale(row[rows], t if middle is None else middle(rows, t))
+
+        return between
 
     def _spread(self, v: Array) -> Array:
         v = _scale(self.column, v)
@@ -74,7 +87,9 @@ class ProjectedMatrix:
     """``(I - Q Q') A`` for orthonormal ``Q``, accurate when ``Q`` explains nearly all of ``A``.
 
     The shortcut ``A'A v - B B'v`` with ``B = A'Q`` loses digits twice where column means dwarf
-    standard deviations. Here the residual is projected row by row before it meets ``A'``.
+    standard deviations. Here ``A v`` is projected row by row before it meets ``A'``; and where
+    ``Q`` contains the intercept, large means are subtracted from the data to begin with, which
+    changes nothing but the rounding.
 
     Parameters
     ----------
@@ -85,6 +100,9 @@ class ProjectedMatrix:
     """
 
     def __init__(self, matrix: ScaledMatrix, basis: Array) -> None:
+        if matrix.shift is None and _contains_intercept(matrix, basis):
+            shift = _large_means(matrix)
+            matrix = ScaledMatrix(matrix.matrix, matrix.row, matrix.columns, matrix.column, shift)
         self.matrix = matrix
         self.basis = basis
         self.overlap = matrix.cross(basis)
@@ -107,8 +125,41 @@ class ProjectedMatrix:
         return np.asarray(self.matrix.cross(u) - self.overlap @ (self.basis.T @ u))
 
     def gram(self, v: Array) -> Array:
-        """``A' P A v``."""
-        return self.cross(self.apply(v))
+        """``A' P A v``, reading the data once."""
+        along = self.overlap.T @ v
+        left = np.zeros_like(along)
+
+        def project(rows: slice, t: Array) -> Array:
+            t = t - self.basis[rows] @ along
+            left[...] += self.basis[rows].T @ t
+            return t
+
+        out = self.matrix.gram(v, project)
+        return np.asarray(out - self.overlap @ left)
+
+
+def _contains_intercept(matrix: ScaledMatrix, basis: Array) -> bool:
+    """Whether the range of ``basis`` holds what a constant column becomes."""
+    if basis.shape[1] == 0:
+        return False
+    ones = np.ones(matrix.shape[0]) if matrix.row is None else matrix.row
+    rest = ones - basis @ (basis.T @ ones)
+    return float(np.linalg.norm(rest)) <= 64 * EPS * float(np.linalg.norm(ones))
+
+
+def _large_means(matrix: ScaledMatrix) -> Vector | None:
+    """Return a row to subtract, or None where it would save less than two digits.
+
+    Subtracting costs a copy of each block in cache, so it is done where some column of a sample
+    of the rows deviates by little from its mean.
+    """
+    data = matrix.matrix
+    shift = data.typical_row(None if matrix.row is None else matrix.row**2)
+    if shift is None:
+        return None
+    _, sample = next(data.row_panels(min(256, block_length(data.shape[1]))))
+    spread = np.median(np.abs(sample - shift), axis=0)
+    return shift if bool((np.abs(shift) > 30.0 * spread).any()) else None
 
 
 def range_basis(columns: Array) -> Array:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from spgls._types import Array, Vector
-from spgls.matrix.protocol import BLOCK_BYTES, block_length
+from spgls.matrix.dense import panel_moment
+from spgls.matrix.protocol import RowMap, block_length
 
 __all__ = ["SparseMatrix"]
 
 Compressed = Any  # CSR or CSC, matrix or array class
 
+#: Rows fuller than this are squared faster as dense blocks than as sparse products.
+_NEARLY_DENSE = 0.07
+
 
 class SparseMatrix:
     """A compressed sparse matrix seen through the matrix protocol.
+
+    A shift is subtracted from the stored entries of *full* columns, those that store every entry.
+    Only their means can dwarf their deviations: among ``m`` entries one zero alone puts the
+    deviation at ``mean/sqrt(m)``. Any other part of a shift is expanded after the product.
 
     Parameters
     ----------
@@ -36,108 +46,152 @@ class SparseMatrix:
         m, n = self.values.shape
         return int(m), int(n)
 
-    def apply(self, v: Array) -> Array:
+    def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
-        if self._double:
+        if self._double and shift is None:
             return np.asarray(self.values @ v)
+        inner, outer = self._split(shift)
         out = np.zeros((self.shape[0], *v.shape[1:]))
-        for piece, block in self._pieces():
+        for piece, block in self._pieces(inner):
             if self._by_rows:
                 out[piece] = block @ v
             else:
                 out += block @ v[piece]
-        return out
+        return out if outer is None else out - outer @ v
 
-    def cross(self, u: Array) -> Array:
+    def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
-        if self._double:
+        if self._double and shift is None:
             return np.asarray(self.values.T @ u)
+        inner, outer = self._split(shift)
         out = np.zeros((self.shape[1], *u.shape[1:]))
-        for piece, block in self._pieces():
+        for piece, block in self._pieces(inner):
             if self._by_rows:
                 out += block.T @ u[piece]
             else:
                 out[piece] = block.T @ u
-        return out
+        return out if outer is None else out - np.multiply.outer(outer, u.sum(axis=0))
 
-    def gram(self, v: Array) -> Array:
-        """``A'(A v)``; rows stored together are read once, columns have to be read twice."""
+    def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
+        """``A' M A v``; rows stored together are read once, columns have to be read twice."""
         if not self._by_rows:
-            return self.cross(self.apply(v))
+            t = self.apply(v, shift)
+            return self.cross(t if middle is None else middle(slice(0, len(t)), t), shift)
+        inner, outer = self._split(shift)
         out = np.zeros((self.shape[1], *v.shape[1:]))
-        for _, block in self._pieces():
-            out += block.T @ (block @ v)
+        for piece, block in self._pieces(inner):
+            t = block @ v
+            if outer is not None:
+                t -= outer @ v
+            if middle is not None:
+                t = middle(piece, t)
+            out += block.T @ t
+            if outer is not None:
+                out -= np.multiply.outer(outer, t.sum(axis=0))
         return out
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
-        """``B' S B`` for ``B = [A - 1 shift', extra]``, expanding the shift afterwards."""
+        """``B' S B`` for ``B = [A - 1 shift', extra]``."""
         m, n = self.shape
         width = n + extra.shape[1]
+        if self._by_rows and self.values.nnz > _NEARLY_DENSE * m * n:
+            rows = min(m, block_length(width, at_least=256))
+            panels = (panel for _, panel in self.row_panels(rows))
+            return panel_moment(panels, rows, extra, weight, shift)
+        inner, outer = self._split(shift)
         total = np.zeros((width, width))
-        for piece, block in self._pieces():
+        for piece, block in self._pieces(inner):
+            scaled = block
+            if weight is not None:
+                rows_of = weight[piece] if self._by_rows else weight
+                scaled = sp.diags_array(rows_of) @ block
             if self._by_rows:
-                scaled = block
-                if weight is not None:
-                    scaled = block.copy()
-                    scaled.data *= np.repeat(weight[piece], np.diff(block.indptr))
                 total[:n, :n] += (scaled.T @ block).toarray()
             else:
-                scaled = block
-                if weight is not None:
-                    scaled = block.copy()
-                    scaled.data *= weight[block.indices]
-                for other, right in self._pieces():
+                for other, right in self._pieces(inner):
                     total[piece, other] = (scaled.T @ right).toarray()
         weighted = extra if weight is None else extra * weight[:, None]
         total[n:, n:] = extra.T @ weighted
-        mixed = self.cross(np.column_stack([weighted, np.ones(m) if weight is None else weight]))
-        sums = mixed[:, -1]
-        cross = mixed[:, :-1]
-        if shift is not None:
-            count = float(m if weight is None else weight.sum())
-            outer = np.outer(shift, sums)
-            total[:n, :n] += count * np.outer(shift, shift) - outer - outer.T
-            cross = cross - np.outer(shift, weighted.sum(axis=0))
+        each = np.ones(m) if weight is None else weight
+        mixed = self.cross(np.column_stack([weighted, each]), inner)
+        cross, sums = mixed[:, :-1], mixed[:, -1]
+        if outer is not None:
+            twist = np.outer(outer, sums)
+            total[:n, :n] += each.sum() * np.outer(outer, outer) - twist - twist.T
+            cross = cross - np.outer(outer, weighted.sum(axis=0))
         total[:n, n:] = cross
         total[n:, :n] = cross.T
         return total
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
-        """None: most entries are zero, and so is the best row to subtract."""
-        return None
+        """Mean of full columns, zero elsewhere; None without full columns."""
+        if not self._full.any():
+            return None
+        each = np.ones(self.shape[0]) if weight is None else weight
+        return np.where(self._full, self.cross(each) / each.sum(), 0.0)
 
     def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 row blocks."""
         for at in range(0, self.shape[0], rows):
             piece = slice(at, min(at + rows, self.shape[0]))
-            yield piece, self.values[piece].toarray().astype(np.float64, copy=False)
+            yield piece, self.values[piece].astype(np.float64, copy=False).toarray()
 
     def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 column blocks."""
         for at in range(0, self.shape[1], columns):
             piece = slice(at, min(at + columns, self.shape[1]))
-            yield piece, self.values[:, piece].toarray().astype(np.float64, copy=False)
+            yield piece, self.values[:, piece].astype(np.float64, copy=False).toarray()
 
-    def _pieces(self) -> Iterator[tuple[slice, Compressed]]:
-        """Runs of stored rows (CSR) or columns (CSC) as float64 blocks over the same memory."""
+    @cached_property
+    def _full(self) -> NDArray[np.bool_]:
+        """Columns that store every entry exactly once."""
+        m, n = self.shape
+        full = np.zeros(n, dtype=bool)
+        if self.values.nnz >= m:
+            full = self._stored(distinct=False) == m
+        return full & (self._stored(distinct=True) == m) if full.any() else full
+
+    def _stored(self, *, distinct: bool) -> NDArray[np.int64]:
+        """Stored entries per column, or stored positions where some are stored repeatedly."""
+        n = self.shape[1]
+        count = np.zeros(n, dtype=np.int64)
+        for piece, block in self._pieces(None):
+            if distinct:
+                block = block.copy()
+                block.sum_duplicates()
+            if self._by_rows:
+                count += np.bincount(block.indices, minlength=n)
+            else:
+                count[piece] = np.diff(block.indptr)
+        return count
+
+    def _split(self, shift: Vector | None) -> tuple[Vector | None, Vector | None]:
+        """Return the parts of a shift for full columns and for the others, None where zero."""
+        if shift is None:
+            return None, None
+        inner, outer = np.where(self._full, shift, 0.0), np.where(self._full, 0.0, shift)
+        return inner if inner.any() else None, outer if outer.any() else None
+
+    def _pieces(self, shift: Vector | None) -> Iterator[tuple[slice, Compressed]]:
+        """Runs of stored rows (CSR) or columns (CSC) as float64 blocks, over the same memory."""
         a = self.values
         major = a.shape[0] if self._by_rows else a.shape[1]
         minor = a.shape[1] if self._by_rows else a.shape[0]
-        limit = block_length(1, block_bytes=BLOCK_BYTES)
         kind = sp.csr_array if self._by_rows else sp.csc_array
+        limit = block_length(1)
         at = 0
         while at < major:
-            end = int(np.searchsorted(a.indptr, a.indptr[at] + limit, side="right")) - 1
+            end = int(np.searchsorted(a.indptr, int(a.indptr[at]) + limit, side="right")) - 1
             end = min(max(end, at + 1), major)
             first, last = int(a.indptr[at]), int(a.indptr[end])
+            start = a.indptr[at : end + 1] - a.indptr[at]
+            indices = a.indices[first:last]
+            data = a.data[first:last].astype(np.float64, copy=False)
+            if shift is not None:
+                by_column = (
+                    indices if self._by_rows else np.repeat(np.arange(at, end), np.diff(start))
+                )
+                data = data - shift[by_column]
             shape = (end - at, minor) if self._by_rows else (minor, end - at)
-            block = kind(
-                (
-                    a.data[first:last].astype(np.float64, copy=False),
-                    a.indices[first:last],
-                    a.indptr[at : end + 1] - first,
-                ),
-                shape=shape,
-            )
-            yield slice(at, end), block
+            yield slice(at, end), kind((data, indices, start), shape=shape)
             at = end

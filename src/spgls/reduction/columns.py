@@ -17,7 +17,7 @@ from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import block_length
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, flush_columns, null_direction
+from spgls.reduction.reduction import Reduction, canonical_direction, flush_columns
 
 __all__ = ["ColumnReduction", "reduce_by_gram", "reduce_by_qr"]
 
@@ -33,10 +33,13 @@ class ColumnReduction(Reduction):
     free_map: Array  # immutable coefficients are free_map @ [v, s-combination of y and z]
 
     def lift(self, x: Vector, fill: float) -> Vector:
-        """``v = V x`` plus a vector the data does not see."""
+        """``v = V x`` plus a vector that the data sees least, or not at all."""
         v = self.vectors @ x
-        if fill > 0.0:
-            v += fill * null_direction(self.vectors)
+        if fill > 0.0 and self.game.nullity:
+            v += fill * canonical_direction(self.vectors, inside=False)
+        elif fill > 0.0:
+            lowest = self.game.sigma == self.game.sigma.min()
+            v += fill * canonical_direction(self.vectors[:, lowest], inside=True)
         return np.asarray(v)
 
     def free_part(self, v: Vector, alpha: float) -> Vector:
@@ -125,6 +128,11 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
     sigma, left, vectors = _graded_svd(core)
     coordinates = left.T @ targets
     outside = np.vstack([targets - left @ coordinates, tail])
+    # Coordinates below the rounding of their vector are zero, and lowest singular values that
+    # differ by rounding are one: the hard case is decided by such equalities.
+    coordinates[np.abs(coordinates) <= 8 * EPS * norms] = 0.0
+    if len(sigma):
+        sigma = np.where(sigma <= (1 + 64 * EPS) * sigma.min(), sigma.min(), sigma)
     # What is left of labels and goals below rounding of their norms is nothing.
     left_over = np.sqrt(np.einsum("ij,ij->j", outside, outside))
     outside[:, left_over <= 8 * np.sqrt(k + 2) * EPS * norms] = 0.0

@@ -13,10 +13,12 @@ from spgls.game import Provider
 from spgls.reduced import ReducedGame
 from spgls.sphere.secular import SmallSolution
 
-__all__ = ["Reduction", "flush_columns", "null_direction"]
+__all__ = ["Reduction", "canonical_direction", "flush_columns"]
 
 #: A projected column shorter than this share of the original is rounding.
 _ROUNDING = 1e-14
+#: A unit vector whose projection is shorter than this has none worth normalising.
+_VANISHED = 1e-7
 
 #: Rounding errors are taken as this many ulps of the quantities they come from.
 _ULPS = 8 * EPS
@@ -54,7 +56,7 @@ class Reduction(ABC):
 
     @abstractmethod
     def lift(self, x: Vector, fill: float) -> Vector:
-        """Priced coefficients from singular coordinates and a norm in the null space."""
+        """Priced coefficients from singular coordinates and a norm in the lowest space."""
 
     @abstractmethod
     def free_part(self, v: Vector, alpha: float) -> Vector:
@@ -96,21 +98,24 @@ def flush_columns(columns: Array, before: Vector) -> None:
     columns[:, after <= _ROUNDING * before] = 0.0
 
 
-def null_direction(basis: Array) -> Vector:
-    """Unit vector orthogonal to the orthonormal columns of ``basis``.
+def canonical_direction(basis: Array, *, inside: bool) -> Vector:
+    """Unit vector in the span of orthonormal columns, or orthogonal to it.
 
-    The projection of a vector that no permutation of the columns changes; where that vanishes
-    every choice is arbitrary, and the coordinate with most room is taken.
+    The projection of a vector that no permutation of the columns of the data changes; where that
+    vanishes every choice is arbitrary, and the coordinate with most room is taken.
     """
+
+    def project(t: Vector) -> Vector:
+        along = basis @ (basis.T @ t)
+        return along if inside else t - along
+
     n = basis.shape[0]
-    start = np.ones(n) / np.sqrt(n)
-    for _ in range(2):
-        rest = start - basis @ (basis.T @ start)
-        rest -= basis @ (basis.T @ rest)
-        norm = float(np.linalg.norm(rest))
-        if norm > 1e-7:
-            return np.asarray(rest / norm)
-        room = 1.0 - np.einsum("ij,ij->i", basis, basis)
-        start = np.zeros(n)
-        start[int(np.argmax(room))] = 1.0
-    return np.asarray(rest / norm)
+    covered = np.einsum("ij,ij->i", basis, basis)
+    widest = np.zeros(n)
+    widest[int(np.argmax(covered if inside else 1.0 - covered))] = 1.0
+    for start in (np.full(n, 1.0 / np.sqrt(n)), widest):
+        direction = project(project(start))
+        norm = float(np.linalg.norm(direction))
+        if norm > _VANISHED:
+            break
+    return np.asarray(direction / norm)

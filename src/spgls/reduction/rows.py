@@ -73,16 +73,20 @@ class RowReduction(Reduction):
         return float("inf") if small.fill > 0.0 else float(8 * EPS * base)
 
     def _null_direction(self) -> Vector:
+        """As ``canonical_direction``, without a basis of the size of the columns."""
         a = self.data.projected
         n = a.shape[1]
-        start = np.ones(n) / np.sqrt(n)
-        rest = start
-        for _ in range(2):
-            seen = self.vectors.T @ a.apply(rest) / self.game.d
-            rest = rest - a.cross(self.vectors @ seen)
-            if float(np.linalg.norm(rest)) < 1e-7:
-                rest = np.random.default_rng(0).normal(size=n)
-        return np.asarray(rest / np.linalg.norm(rest))
+        # Permutations of the columns commute with each of these but the last.
+        likeness = a.cross(self.vectors @ self.game.eta) ** 2
+        for start in (np.ones(n), likeness, np.random.default_rng(0).normal(size=n)):
+            size = float(np.linalg.norm(start))
+            rest = start
+            for _ in range(2):
+                rest = rest - a.cross(self.vectors @ (self.vectors.T @ a.apply(rest) / self.game.d))
+            norm = float(np.linalg.norm(rest))
+            if norm > 1e-7 * size:
+                break
+        return np.asarray(rest / norm)
 
 
 def reduce_rows_by_gram(data: GameData) -> RowReduction:

@@ -84,9 +84,8 @@ def _trustworthy(reduction: Reduction, small: SmallSolution, solution: Solution)
         return False
     game = reduction.game
     noise = EPS * float(np.max(reduction.scale)) ** 2
-    low = 0.0 if game.nullity or not game.size else float(game.d.min())
     degenerate = game.nullity > 0 or game.r_zz <= 1e-12 * game.zz
-    distance = small.nu if degenerate else low + small.nu
+    distance = small.nu if degenerate else game.lowest + small.nu
     return distance > 1e6 * noise or small.c == 0.0
 
 

@@ -81,8 +81,7 @@ def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
         t = c * game.r_zz - game.r_yz - shrink @ (game.zeta * rest) + gamma * nu * (c - s) / 2
         outside = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz
         bound = outside + shrink @ rest**2 - nu * gamma * s * c - t**2 / h
-    low = 0.0 if game.nullity or not game.size else -float(game.d.min())
-    convex = (nu >= low) & (h > 0.0) & np.isfinite(bound)
+    convex = (nu >= -game.lowest) & (h > 0.0) & np.isfinite(bound)
     return float(bound[convex].max()) if convex.any() else -np.inf
 
 
@@ -93,7 +92,7 @@ def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float
     inside = half * (game.sigma * residual + small.nu * small.x)
     goal = float(game.zeta @ residual) + small.c * game.r_zz - game.r_yz
     last = goal / 2 + gamma * small.nu * (small.c - small.s) / 4
-    fill = half * small.nu * small.fill
+    fill = half * (game.lowest + small.nu) * small.fill
     norm = float(np.sqrt(inside @ inside + last**2 + fill**2))
     return norm / stationarity_unit(game, gamma, small.nu) if norm else 0.0
 

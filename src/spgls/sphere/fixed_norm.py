@@ -14,7 +14,7 @@ _MAX_STEPS = 200
 
 
 class FixedNormPoint(NamedTuple):
-    """Minimiser of ``v'Dv - 2p'v`` over ``|v|^2 = t``; ``fill`` is its norm where D vanishes."""
+    """Minimiser of ``v'Dv - 2p'v`` over ``|v|^2 = t``; ``fill`` is its norm in the lowest space."""
 
     v: Vector
     nu: float
@@ -49,11 +49,7 @@ def solve_fixed_norm(d: Vector, p: Vector, t: float, nullity: int) -> FixedNormP
         rest = np.divide(p, e, out=np.zeros_like(p), where=~low)
         short = t - float(rest @ rest)
         if short >= 0.0:
-            fill = float(np.sqrt(short))
-            if nullity:
-                return FixedNormPoint(rest, pole, fill)
-            rest[np.flatnonzero(low)[0]] = fill
-            return FixedNormPoint(rest, pole, 0.0)
+            return FixedNormPoint(rest, pole, float(np.sqrt(short)))
     root_t = float(np.sqrt(t))
     hi = float(np.linalg.norm(p)) / root_t
     lo = p_low / root_t

@@ -43,7 +43,8 @@ class SmallSolution:
     x : ndarray
         ``s`` times the coordinates of the coefficients.
     fill : float
-        ``s`` times the norm of the coefficients in the null space of the data.
+        ``s`` times the norm of the coefficients in the null space of the data, or in the space of
+        its lowest singular value if there is none; any direction in it is as good.
     s, c : float
         ``1/(1+alpha)`` and ``alpha/(1+alpha)``, each to full relative accuracy.
     nu : float
@@ -180,9 +181,9 @@ def _solve_scaled(problem: _Scaled, tol: float) -> SmallSolution:
     return _newton(problem, pole)
 
 
-def _value(game: ReducedGame, x: Vector, s: float, c: float) -> float:
+def _value(game: ReducedGame, x: Vector, fill: float, s: float, c: float) -> float:
     residual = game.sigma * x + _blend(game.zeta - game.eta, game.zeta, -game.eta, s, c)
-    rest = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz
+    rest = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz + game.lowest * fill**2
     return max(0.0, float(residual @ residual) + rest)
 
 
@@ -205,13 +206,13 @@ def _finish(
     norm2 = float(x @ x)
     if fill == 0.0 and norm2 > 0.0:
         x = x * sqrt(problem.gamma * s * c / norm2)
-    return SmallSolution(x, fill, s, c, nu, _value(problem.game, x, s, c), outcome, steps)
+    return SmallSolution(x, fill, s, c, nu, _value(problem.game, x, fill, s, c), outcome, steps)
 
 
 def _untouched(problem: _Scaled, tol: float) -> SmallSolution:
     """Labels and goals orthogonal to the data: a scalar quadratic in ``c``."""
     game, gamma = problem.game, problem.gamma
-    low = 0.0 if game.nullity or not game.size else float(game.d.min())
+    low = game.lowest
     price = gamma * low
     curvature = game.zz - price
     if curvature > 0.0:
@@ -222,12 +223,9 @@ def _untouched(problem: _Scaled, tol: float) -> SmallSolution:
         return _approach(problem, max(-low, -2 * (game.zz - game.yz) / gamma), tol)
     s = 1.0 - c if c < 0.5 else (game.zz - game.yz - price / 2) / curvature
     nu = -low if c > 0.0 else max(-low, -2 * game.yz / gamma)
-    x = np.zeros(game.size)
     norm = sqrt(gamma * s * c)
-    if norm > 0.0 and not game.nullity:
-        x[int(np.argmin(game.d))] = norm
-        return _finish(problem, x, 0.0, s, c, nu, 0, "several")
-    return _finish(problem, x, norm, s, c, nu, 0, "several" if norm > 0.0 else "unique")
+    outcome: Outcome = "several" if norm > 0.0 else "unique"
+    return _finish(problem, np.zeros(game.size), norm, s, c, nu, 0, outcome)
 
 
 def _find_pole(problem: _Scaled) -> _Pole:
@@ -321,7 +319,7 @@ def _sphere_quadratic(
 
 def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
     """Return the optimum at the pole itself, if the sphere can be reached there."""
-    game, gamma = problem.game, problem.gamma
+    gamma = problem.gamma
     inverse = np.divide(1.0, pole.e, out=np.zeros_like(pole.e), where=~pole.low)
     if pole.h <= _NOISE * pole.noise and abs(pole.n_y) <= _NOISE * pole.noise:
         pairs = _sphere_quadratic(problem, inverse)
@@ -347,10 +345,7 @@ def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
         return None
     fill = sqrt(short)
     outcome = "several" if fill > 0.0 else "unique"
-    if game.nullity:
-        return _finish(problem, x, fill, s, c, pole.nu, 0, outcome)
-    x[int(np.flatnonzero(pole.low)[0])] = fill
-    return _finish(problem, x, 0.0, s, c, pole.nu, 0, outcome)
+    return _finish(problem, x, fill, s, c, pole.nu, 0, outcome)
 
 
 def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
@@ -441,7 +436,7 @@ def _approach(problem: _Scaled, nu: float, tol: float) -> SmallSolution:
         s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
         target = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c)
         point = solve_fixed_norm(game.d, target, gamma * s * c, game.nullity)
-        value = _value(game, point.v, s, c)
+        value = _value(game, point.v, point.fill, s, c)
         return SmallSolution(point.v, point.fill, s, c, nu, value, "unattained", 0)
 
     low, high = -80.0, 80.0
