@@ -50,7 +50,7 @@ def _duplicated(kind, full_column):
 
 def _with_full_columns(kind, dtype=np.float64):
     values = _sparse_values()
-    values[:, [1, 7]] = np.random.default_rng(6).normal(size=(M, 2)) + [1.0, 50.0]
+    values[:, [1, 7]] = np.random.default_rng(6).normal([1.0, 50.0], size=(M, 2))
     return kind(values.astype(dtype))
 
 
@@ -329,7 +329,7 @@ def _peak(function):
 
 @pytest.fixture(scope="module")
 def tall():
-    """8 MB of float64 or 4 MB of float32: blocks must be much smaller than a whole copy."""
+    """32 MB of float64."""
     return np.random.default_rng(0).normal(size=(50_000, 80))
 
 
@@ -352,8 +352,8 @@ def test_no_verb_copies_the_data(layout, tall):
     m, n = a.shape
     v, u = np.ones((n, 2)), np.ones((m, 2))
     shift = np.ones(n)
-    # Results and their double over rows, and a few blocks; a float64 copy would be 32 MB.
-    allowed = 2 * u.nbytes + 16 * 2**20
+    # Results, their double over rows, and a few blocks; a float64 copy alone has 32 MB.
+    allowed = 2 * u.nbytes + 20e6
     for verb in (
         lambda: a.apply(v),
         lambda: a.cross(u),
@@ -436,8 +436,6 @@ def _scaled(A, row, columns, column, shift):
 @pytest.mark.parametrize("which", ["nothing", "rows", "columns", "prices", "all", "all and shift"])
 def test_scaled(X, which):
     scaling = _scalings(*X.shape)[which]
-    if which != "nothing" and X.shape[1] == 1:
-        pytest.skip("nothing to choose from")
     a = ScaledMatrix(as_matrix(X), *scaling)
     A = _scaled(_exact(X), *scaling)
     assert a.shape == A.shape
@@ -448,8 +446,6 @@ def test_scaled(X, which):
 @pytest.mark.parametrize("free", ["nothing", "intercept", "columns", "both"])
 def test_projected(X, which, free):
     m, n = X.shape
-    if n == 1 or m < 4:
-        pytest.skip("the projection leaves nothing")
     scaling = _scalings(m, n)[which]
     ones = np.ones((m, 1)) if scaling[0] is None else scaling[0][:, None]
     others = np.random.default_rng(1).normal(size=(m, 2))

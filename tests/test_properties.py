@@ -247,8 +247,10 @@ def broken_promises(game: Instance) -> tuple[list[str], spgls.Solution | None]:
     if status.ok or status is Status.UNATTAINED:
         promise(gap <= good, f"{status.name}: gap {show(gap)} of |Py|^2 = {show(truth.pyy)}")
     if truth.status == "unattained" and truth.clearly_outside:
+        # Where evaluating the predictor loses more than the tolerance, saying so is the truth.
+        drowned = status is Status.INACCURATE and allowed > good / 10
         promise(
-            status in (Status.UNATTAINED, Status.UNREPRESENTABLE),
+            drowned or status in (Status.UNATTAINED, Status.UNREPRESENTABLE),
             f"unattained game called {status.name}",
         )
     if status is Status.UNATTAINED and truth.status != "unattained":
@@ -257,6 +259,11 @@ def broken_promises(game: Instance) -> tuple[list[str], spgls.Solution | None]:
             f"called UNATTAINED, but attained at alpha = {show(truth.answer.alpha)}"
             if truth.answer
             else "least squares called UNATTAINED",
+        )
+    if status.ok and truth.answer and truth.answer.alpha < 1e6 and truth.pyy > slack:
+        promise(
+            alpha <= truth.answer.alpha * (1 + mpf("1e-6")),
+            f"alpha: {show(alpha)} where {show(truth.answer.alpha)} is as good",
         )
     # |Py| itself is known to the library only to rounding of |y|.
     if truth.pyy > mpf("1e-12") * truth.yy:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from spgls._types import Vector
 
 __all__ = ["ReducedGame"]
@@ -26,7 +24,8 @@ class ReducedGame:
     eta, zeta : ndarray of shape (k,)
         Coordinates of the labels and of the goals along the left singular vectors.
     r_yy, r_yz, r_zz : float
-        Gram matrix of what is left of labels and goals outside the range of the data.
+        Gram matrix of what is left of labels and goals outside the range of the data. Only its
+        sums with the coordinates count, so rounding in one may be made up for in the other.
     nullity : int
         Number of directions of the coefficients that the data does not see.
     free_gap : float
@@ -48,11 +47,7 @@ class ReducedGame:
     zz: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # A Gram matrix has r_yz^2 <= r_yy r_zz; rounding may break that by an ulp. Equal remainders
-        # must stay equal: whether the optimum is attained hangs on it.
-        bound = max(float(np.sqrt(self.r_yy) * np.sqrt(self.r_zz)), min(self.r_yy, self.r_zz))
         set_ = object.__setattr__
-        set_(self, "r_yz", float(min(max(self.r_yz, -bound), bound)))
         set_(self, "d", self.sigma**2)
         set_(self, "yy", float(self.eta @ self.eta) + self.r_yy)
         set_(self, "yz", float(self.eta @ self.zeta) + self.r_yz)

@@ -95,7 +95,8 @@ class SparseMatrix:
         m, n = self.shape
         width = n + extra.shape[1]
         if self._by_rows and self.values.nnz > _NEARLY_DENSE * m * n:
-            rows = min(m, block_length(width, at_least=256))
+            # A panel, the rows it is made from and the buffer it goes to share one block.
+            rows = min(m, block_length(3 * width, at_least=128))
             panels = (panel for _, panel in self.row_panels(rows))
             return panel_moment(panels, rows, extra, weight, shift)
         inner, outer = self._split(shift)
@@ -178,7 +179,7 @@ class SparseMatrix:
         major = a.shape[0] if self._by_rows else a.shape[1]
         minor = a.shape[1] if self._by_rows else a.shape[0]
         kind = sp.csr_array if self._by_rows else sp.csc_array
-        limit = block_length(1)
+        limit = block_length(2)  # an entry and its index
         at = 0
         while at < major:
             end = int(np.searchsorted(a.indptr, int(a.indptr[at]) + limit, side="right")) - 1

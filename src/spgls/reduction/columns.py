@@ -17,7 +17,7 @@ from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import block_length
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, canonical_direction, flush_columns
+from spgls.reduction.reduction import Reduction, canonical_direction, flush_columns, remainders
 
 __all__ = ["ColumnReduction", "reduce_by_gram", "reduce_by_qr"]
 
@@ -98,9 +98,9 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
         sigma=sigma,
         eta=eta,
         zeta=zeta,
-        r_yy=_remainder(yy, eta, eta),
+        r_yy=max(0.0, float(yy - eta @ eta)),
         r_yz=float(yz - eta @ zeta),
-        r_zz=_remainder(zz, zeta, zeta),
+        r_zz=max(0.0, float(zz - zeta @ zeta)),
         nullity=k - len(sigma),
         free_gap=_free_gap(data, float(yy - 2 * yz + zz)),
     )
@@ -116,9 +116,10 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
         factor[:, lead + f : lead + f + k] *= data.price
     scale = np.linalg.norm(factor, axis=0)[lead + f : lead + f + k]
     free_map, rest = _split_free(factor, lead + f)
-    flush_columns(rest[:, :k], raw[data.changeable] * (1.0 if data.price is None else data.price))
+    before = raw[data.changeable] * (1.0 if data.price is None else data.price)
+    flush_columns(rest[:, :k], before, lead + f)
     norms = np.sqrt(np.einsum("ij,ij->j", factor[:, -2:], factor[:, -2:]))
-    flush_columns(rest[:, k:], norms)
+    flush_columns(rest[:, k:], norms, lead + f)
     if rest.shape[0] < k + 2:
         rest = np.vstack([rest, np.zeros((k + 2 - rest.shape[0], k + 2))])
     (triangle,) = qr(rest, mode="r", check_finite=False)
@@ -139,18 +140,14 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
     if same:
         coordinates[:, 1] = coordinates[:, 0]
         outside[:, 1] = outside[:, 0]
-    r = outside.T @ outside
-    gap = coordinates[:, 0] - coordinates[:, 1]
-    projected_gap = float(gap @ gap + r[0, 0] - 2 * r[0, 1] + r[1, 1])
+    gap = np.concatenate([coordinates, outside]) @ [1.0, -1.0]
     game = ReducedGame(
         sigma=sigma,
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
-        r_yy=float(r[0, 0]),
-        r_yz=float(r[0, 1]),
-        r_zz=float(r[1, 1]),
+        **remainders(outside),
         nullity=k - len(sigma),
-        free_gap=_free_gap(data, projected_gap),
+        free_gap=_free_gap(data, float(gap @ gap)),
     )
     return ColumnReduction(data, game, False, scale, raw, 0.0, 1.0, vectors, free_map[lead:])
 
@@ -186,12 +183,6 @@ def _certain_inverse(gram: Array) -> Array | None:
     kept = values >= _CERTAINLY_NOT
     scaled = unit[:, None] * vectors[:, kept]
     return np.asarray((scaled / values[kept]) @ scaled.T)
-
-
-def _remainder(total: float, a: Vector, b: Vector) -> float:
-    """What is left of a squared norm; below the rounding of its terms it is zero."""
-    rest = float(total - a @ b)
-    return rest if rest > 32 * EPS * total else 0.0
 
 
 def _free_gap(data: GameData, projected: float) -> float:

@@ -13,7 +13,7 @@ from spgls.game import Provider
 from spgls.reduced import ReducedGame
 from spgls.sphere.secular import SmallSolution
 
-__all__ = ["Reduction", "canonical_direction", "flush_columns"]
+__all__ = ["Reduction", "canonical_direction", "flush_columns", "remainders"]
 
 #: A projected column shorter than this share of the original is rounding.
 _ROUNDING = 1e-14
@@ -92,10 +92,24 @@ class Reduction(ABC):
         return float(2 * np.sqrt(objective) * error + error**2)
 
 
-def flush_columns(columns: Array, before: Vector) -> None:
-    """Set columns to zero, in place, of which a projection left nothing but rounding."""
+def flush_columns(columns: Array, before: Vector, dimension: int) -> None:
+    """Set columns to zero, in place, of which a projection left nothing but rounding.
+
+    ``dimension`` is that of the space projected away.
+    """
     after = np.sqrt(np.einsum("ij,ij->j", columns, columns))
-    columns[:, after <= _ROUNDING * before] = 0.0
+    columns[:, after <= _ROUNDING * max(dimension, 1) * before] = 0.0
+
+
+def remainders(outside: Array) -> dict[str, float]:
+    """Gram matrix of what is left of labels and goals; equal ones are made exactly equal."""
+    r = outside.T @ outside
+    r_yy, r_yz, r_zz = float(r[0, 0]), float(r[0, 1]), float(r[1, 1])
+    bound = float(np.sqrt(r_yy) * np.sqrt(r_zz))
+    r_yz = min(max(r_yz, -bound), bound)
+    if abs(r_zz - r_yz) <= _ULPS * r_zz:
+        r_yz = r_zz
+    return {"r_yy": r_yy, "r_yz": r_yz, "r_zz": r_zz}
 
 
 def canonical_direction(basis: Array, *, inside: bool) -> Vector:

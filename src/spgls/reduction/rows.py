@@ -17,7 +17,7 @@ from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import block_length
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, flush_columns
+from spgls.reduction.reduction import Reduction, flush_columns, remainders
 from spgls.sphere.secular import SmallSolution
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
@@ -140,7 +140,7 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
             piece = data.root_weight[:, None] * piece
         for _ in range(2):
             piece = piece - basis @ (basis.T @ piece)
-        flush_columns(piece, np.sqrt(squares[wanted]) * price[columns][wanted])
+        flush_columns(piece, np.sqrt(squares[wanted]) * price[columns][wanted], basis.shape[1])
         yield piece, size
 
 
@@ -158,23 +158,19 @@ def _finish(
     before = np.linalg.norm(targets, axis=0)
     for _ in range(2):
         targets = targets - data.free_basis @ (data.free_basis.T @ targets)
-    flush_columns(targets, before)
+    flush_columns(targets, before, data.free_basis.shape[1])
     coordinates = vectors.T @ targets
     outside = targets - vectors @ coordinates
     limit = 8 * np.sqrt(len(y)) * EPS * np.linalg.norm(targets, axis=0)
     outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
-    r = outside.T @ outside
     gap = targets[:, 0] - targets[:, 1]
     if float(np.linalg.norm(gap)) <= 1e-14 * before.sum():
         coordinates[:, 1], outside[:, 1] = coordinates[:, 0], outside[:, 0]
-        r = outside.T @ outside
     game = ReducedGame(
         sigma=sigma,
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
-        r_yy=float(r[0, 0]),
-        r_yz=float(r[0, 1]),
-        r_zz=float(r[1, 1]),
+        **remainders(outside),
         nullity=len(data.changeable) - len(sigma),
         free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
     )

@@ -13,6 +13,9 @@ __all__ = ["Engine", "reduce_spectral"]
 
 Engine = Literal["gram", "qr"]
 
+#: Up to so many columns a triangular factor of their number is always affordable.
+_MODERATE = 256
+
 
 def reduce_spectral(data: GameData, engine: Engine) -> Reduction | None:
     """Reduce to singular coordinates on the smaller side of the data.
@@ -30,6 +33,8 @@ def reduce_spectral(data: GameData, engine: Engine) -> Reduction | None:
     Reduction or None
         None where squaring the data leaves a rank undecided.
     """
-    if data.matrix.shape[0] < len(data.changeable):
-        return reduce_rows_by_gram(data) if engine == "gram" else reduce_rows_by_qr(data)
-    return reduce_by_gram(data) if engine == "gram" else reduce_by_qr(data)
+    m, n = data.matrix.shape[0], len(data.changeable)
+    if engine == "gram":
+        return reduce_rows_by_gram(data) if m < n else reduce_by_gram(data)
+    # The column side alone respects columns of very different scale: worth it while affordable.
+    return reduce_rows_by_qr(data) if n > max(4 * m, _MODERATE) else reduce_by_qr(data)

@@ -80,7 +80,7 @@ def _trustworthy(reduction: Reduction, small: SmallSolution, solution: Solution)
     The certificate speaks for the objective. Which of several optima is the smallest, and whether
     an optimum is attained at all, hangs on quantities near zero that a Gram matrix cannot resolve.
     """
-    if not solution.status.ok or small.outcome != "unique":
+    if not solution.status.ok or small.outcome != "unique" or small.s < 1e-6:
         return False
     game = reduction.game
     noise = EPS * float(np.max(reduction.scale)) ** 2
@@ -105,13 +105,13 @@ def _recover(
     alpha = priced_norm(coef, data.cost) / gamma
     provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
     objective = data.loss(data.residual(linear, provider))
-    rounding = reduction.rounding(v, small) + reduction.evaluation_rounding(provider, objective)
     certificate = build_certificate(
         reduction.game,
-        objective,
-        dual_bound(reduction.game, gamma, small),
-        stationarity(reduction.game, gamma, small),
-        rounding,
+        objective=objective,
+        bound=dual_bound(reduction.game, gamma, small),
+        kkt_residual=stationarity(reduction.game, gamma, small),
+        bound_rounding=reduction.rounding(v, small),
+        objective_rounding=reduction.evaluation_rounding(provider, objective),
     )
     return Solution(
         coef=coef,
@@ -169,13 +169,12 @@ def certify_predictor(data: GameData, provider: Provider, gamma: float) -> Certi
     last = goal / 2 + gamma * small.nu * (c - s) / 4
     norm = float(np.sqrt(gamma / 4 * (slope @ slope) + last**2))
     optimum = reduction.lift(small.x / small.s, small.fill / small.s)
-    rounding = reduction.rounding(optimum, small) + reduction.evaluation_rounding(
-        provider, objective
-    )
+    unit = stationarity_unit(reduction.game, gamma, small.nu)
     return build_certificate(
         reduction.game,
-        objective,
-        dual_bound(reduction.game, gamma, small),
-        norm / stationarity_unit(reduction.game, gamma, small.nu) if norm else 0.0,
-        rounding,
+        objective=objective,
+        bound=dual_bound(reduction.game, gamma, small),
+        kkt_residual=norm / unit,
+        bound_rounding=reduction.rounding(optimum, small),
+        objective_rounding=reduction.evaluation_rounding(provider, objective),
     )

@@ -29,8 +29,9 @@ __all__ = [
     "stationarity_unit",
 ]
 
-#: Steps to the right of the multiplier, in ulps: at a pole itself the bound is not defined.
-_NUDGES = np.array([0.0, 1.0, 16.0, 256.0, 4096.0, 65536.0])
+#: Steps to the right of the multiplier, over the largest eigenvalue: at a pole itself the bound is
+#: not defined, and how close to it rounding lets us go depends on the game.
+_NUDGES = np.concatenate([[0.0], EPS ** np.arange(4.0, 1.0, -0.5), EPS * 16.0 ** np.arange(5)])
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Certificate:
     lower_bound : float
         No predictor reaches a smaller objective; rounding is accounted for.
     gap : float
-        Objective less :attr:`lower_bound`.
+        Objective less :attr:`lower_bound`, plus what rounding can hide in measuring the objective.
     relative_gap : float
         Gap over ``|Py|^2``, the error of the best constant (with an intercept): units of R2.
     kkt_residual : float
@@ -69,7 +70,7 @@ def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
     if game.size + game.nullity == 0:
         return game.yy
     top = float(game.d.max()) if game.size else 1.0
-    nu = small.nu + EPS * (top + abs(small.nu)) * _NUDGES
+    nu = small.nu + (top + abs(small.nu)) * _NUDGES
     if game.nullity:
         nu = np.maximum(nu, 0.0)
     c, s = small.c, small.s
@@ -106,15 +107,20 @@ def stationarity_unit(game: ReducedGame, gamma: float, nu: float) -> float:
 
 def build_certificate(
     game: ReducedGame,
+    *,
     objective: float,
     bound: float,
     kkt_residual: float,
-    rounding: float,
+    bound_rounding: float,
+    objective_rounding: float,
     kind: Literal["proved", "estimated"] = "proved",
 ) -> Certificate:
     """Combine an objective measured on the data with a bound from its reduction."""
-    lower = min(max(0.0, bound - rounding), objective)
-    gap = objective - lower
-    unexplained = 0.0 if gap <= rounding else np.inf
+    # A bound above what was measured convicts the reduction: its error is at least the excess.
+    excess = max(0.0, bound - objective)
+    lower = max(0.0, bound - max(bound_rounding, 4 * excess))
+    gap = max(0.0, objective + objective_rounding - lower)
+    # With nothing to explain there is no unit: rounding is then as good as zero.
+    unexplained = 0.0 if gap <= bound_rounding + 2 * objective_rounding else np.inf
     relative = gap / game.yy if game.yy > 0.0 else unexplained
-    return Certificate(lower, gap, relative, kkt_residual, kind)
+    return Certificate(min(lower, objective), gap, relative, kkt_residual, kind)

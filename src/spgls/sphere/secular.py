@@ -302,13 +302,16 @@ def _sphere_quadratic(
 
     Each of ``s`` and ``c`` is the ratio of positive numbers, so neither loses digits.
     """
+    gamma = problem.gamma
     x_y, x_z, x_e = problem.p_y * inverse, problem.p_z * inverse, problem.p_e * inverse
-    lead = float(x_z @ x_z) + problem.gamma
-    half_c = float(x_y @ x_z) + problem.gamma / 2
-    half_s = float(x_e @ x_z) + problem.gamma / 2
-    yy, ee = float(x_y @ x_y), float(x_e @ x_e)
-    # The discriminant by the smaller of the two products that it is the same for.
-    disc = half_c**2 - lead * yy if yy <= ee else half_s**2 - lead * ee
+    yy, ye, ee = float(x_y @ x_y), float(x_y @ x_e), float(x_e @ x_e)
+    lead = float(x_z @ x_z) + gamma
+    half_c = float(x_y @ x_z) + gamma / 2
+    half_s = float(x_e @ x_z) + gamma / 2
+    # half_c^2 - lead yy, in which terms far larger than gamma cancel, is gamma (gamma/4 + ye) less
+    # the Gram determinant of x_y and x_e; that one is a product of lengths.
+    across = x_e - (ye / yy) * x_y if yy > 0.0 else x_e
+    disc = gamma * (gamma / 4 + ye) - yy * float(across @ across)
     if disc < 0.0 or half_c < 0.0 or half_s < 0.0:
         return None
     root = sqrt(disc)
