@@ -136,7 +136,7 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
         sigma = np.where(sigma <= (1 + 64 * EPS) * sigma.min(), sigma.min(), sigma)
     # What is left of labels and goals below rounding of their norms is nothing.
     left_over = np.sqrt(np.einsum("ij,ij->j", outside, outside))
-    outside[:, left_over <= 8 * np.sqrt(k + 2) * EPS * norms] = 0.0
+    outside[:, left_over <= 32 * np.sqrt(k + 2) * EPS * norms] = 0.0
     if same:
         coordinates[:, 1] = coordinates[:, 0]
         outside[:, 1] = outside[:, 0]

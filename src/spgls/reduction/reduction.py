@@ -66,12 +66,18 @@ class Reduction(ABC):
         """Bound on what rounding in the reduction can have done to the value of the game."""
         game = self.game
         spread = float(np.linalg.norm(self.scale * v)) * small.s
-        size = np.sqrt(game.yy) + small.c * np.sqrt(game.zz) + spread
+        size = self._target_size(small) + spread
         if self.squared:
             top = float(game.sigma.max()) if game.size else 0.0
             size += top * float(np.linalg.norm(v)) * small.s
             return float(_ULPS * size**2) + self._unseen(small)
         return float(2 * np.sqrt(small.value) * _ULPS * size + (_ULPS * size) ** 2)
+
+    def _target_size(self, small: SmallSolution) -> float:
+        """``|y| + c|z|`` before projection; at a pole rounding may have chosen ``c``."""
+        y, z = self.data.centred
+        c = small.c if small.outcome == "unique" and small.c > 0.0 else 1.0
+        return float(np.sqrt(self.data.loss(y)) + c * np.sqrt(self.data.loss(z)))
 
     def _unseen(self, small: SmallSolution) -> float:
         """What directions taken for zero could have explained at the solution's multiplier."""

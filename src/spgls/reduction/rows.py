@@ -65,7 +65,7 @@ class RowReduction(Reduction):
         if not self.squared:
             return super().rounding(v, small)
         game = self.game
-        base = game.yy + small.c**2 * game.zz
+        base = self._target_size(small) ** 2
         top = float(game.sigma.max()) if game.size else 0.0
         if small.nu > 0.0:
             rest = self._unseen(small)
@@ -161,7 +161,7 @@ def _finish(
     flush_columns(targets, before, data.free_basis.shape[1])
     coordinates = vectors.T @ targets
     outside = targets - vectors @ coordinates
-    limit = 8 * np.sqrt(len(y)) * EPS * np.linalg.norm(targets, axis=0)
+    limit = 32 * np.sqrt(len(y)) * EPS * np.linalg.norm(targets, axis=0)
     outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
     gap = targets[:, 0] - targets[:, 1]
     if float(np.linalg.norm(gap)) <= 1e-14 * before.sum():

@@ -28,6 +28,8 @@ __all__ = ["Spectral", "certify_predictor"]
 
 #: Beyond this ratio of the coefficients' reach to the labels, predictions cancel to nothing.
 _REPRESENTABLE = 1e10
+#: Accuracy of singular coordinates computed from data.
+_ULPS = 64.0
 
 
 @register
@@ -63,14 +65,14 @@ class Spectral:
             reduction = reduce_spectral(data, "gram")
             passes += 1.0
             if reduction is not None:
-                small = solve_sphere(reduction.game, gamma, tol=tol)
+                small = solve_sphere(reduction.game, gamma, tol=tol, ulps=_ULPS)
                 solution = _recover(reduction, small, gamma, tol, passes, start)
                 if self.engine == "gram" or _trustworthy(reduction, small, solution):
                     return solution
                 passes = solution.stats.passes
         reduction = reduce_spectral(data, "qr")
         assert reduction is not None
-        small = solve_sphere(reduction.game, gamma, tol=tol)
+        small = solve_sphere(reduction.game, gamma, tol=tol, ulps=_ULPS)
         return _recover(reduction, small, gamma, tol, passes + 1.0, start)
 
 
@@ -82,11 +84,8 @@ def _trustworthy(reduction: Reduction, small: SmallSolution, solution: Solution)
     """
     if not solution.status.ok or small.outcome != "unique" or small.s < 1e-6:
         return False
-    game = reduction.game
     noise = EPS * float(np.max(reduction.scale)) ** 2
-    degenerate = game.nullity > 0 or game.r_zz <= 1e-12 * game.zz
-    distance = small.nu if degenerate else game.lowest + small.nu
-    return distance > 1e6 * noise or small.c == 0.0
+    return small.nu - small.pole > 1e6 * noise or small.c == 0.0
 
 
 def _recover(
@@ -155,7 +154,7 @@ def certify_predictor(data: GameData, provider: Provider, gamma: float) -> Certi
     """
     reduction = reduce_spectral(data, "qr")
     assert reduction is not None
-    small = solve_sphere(reduction.game, gamma)
+    small = solve_sphere(reduction.game, gamma, ulps=_ULPS)
     alpha = float(provider.alpha)
     s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
     error = data.residual(data.matrix.apply(provider.coef), provider)

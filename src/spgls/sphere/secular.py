@@ -25,8 +25,6 @@ from spgls.sphere.fixed_norm import solve_fixed_norm
 
 __all__ = ["SmallSolution", "solve_sphere"]
 
-#: Quantities below this many ulps of the terms they are summed from count as zero.
-_NOISE = 2 * EPS
 _MAX_STEPS = 200
 #: Multipliers closer to the pole than this, in units of the largest singular value, are at it.
 _TINY = 1e-250
@@ -49,6 +47,8 @@ class SmallSolution:
         ``1/(1+alpha)`` and ``alpha/(1+alpha)``, each to full relative accuracy.
     nu : float
         Multiplier of ``|x|^2 = gamma s c``.
+    pole : float
+        Left end of the multipliers that prove optimality.
     value : float
         Learner's sum of squares.
     outcome : {"unique", "several", "unattained"}
@@ -63,6 +63,7 @@ class SmallSolution:
     s: float
     c: float
     nu: float
+    pole: float
     value: float
     outcome: Outcome
     steps: int
@@ -82,6 +83,7 @@ class _Scaled:
     p_y: Vector
     p_z: Vector
     p_e: Vector
+    noise: float  # what counts as zero, relative to the terms summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,9 @@ class _Pole:
     low: np.ndarray  # where d + nu0 vanishes
 
 
-def solve_sphere(game: ReducedGame, gamma: float, *, tol: float = 1e-9) -> SmallSolution:
+def solve_sphere(
+    game: ReducedGame, gamma: float, *, tol: float = 1e-9, ulps: float = 2.0
+) -> SmallSolution:
     """Solve the game for providers of strength ``gamma``.
 
     Parameters
@@ -109,6 +113,9 @@ def solve_sphere(game: ReducedGame, gamma: float, *, tol: float = 1e-9) -> Small
     tol : float
         Where the infimum is not attained, how far above it the returned point may lie, in units
         of ``|y|^2``.
+    ulps : float
+        Relative accuracy of the game in ulps: where two optima differ by no more, the one with the
+        smaller ``alpha`` is returned.
 
     Returns
     -------
@@ -117,11 +124,11 @@ def solve_sphere(game: ReducedGame, gamma: float, *, tol: float = 1e-9) -> Small
     size = game.yy + game.zz
     if size == 0.0 or game.size + game.nullity == 0:
         # Nothing to predict, or nothing that anyone could change: stay at zero.
-        return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, game.yy, "unique", 0)
+        return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, game.yy, "unique", 0)
     # Powers of two: close labels and goals must stay exactly as close as they are.
     sigma_max = _power_of_two(float(game.sigma.max())) if game.size else 1.0
     length = _power_of_two(sqrt(size))
-    scaled = _scale(game, gamma, sigma_max, length)
+    scaled = _scale(game, gamma, sigma_max, length, ulps * EPS)
     point = _solve_scaled(scaled, tol)
     back = length / sigma_max
     return SmallSolution(
@@ -130,6 +137,7 @@ def solve_sphere(game: ReducedGame, gamma: float, *, tol: float = 1e-9) -> Small
         s=point.s,
         c=point.c,
         nu=point.nu * sigma_max**2,
+        pole=point.pole * sigma_max**2,
         value=point.value * length**2,
         outcome=point.outcome,
         steps=point.steps,
@@ -140,7 +148,9 @@ def _power_of_two(x: float) -> float:
     return ldexp(1.0, frexp(x)[1])
 
 
-def _scale(game: ReducedGame, gamma: float, sigma_max: float, length: float) -> _Scaled:
+def _scale(
+    game: ReducedGame, gamma: float, sigma_max: float, length: float, noise: float
+) -> _Scaled:
     size = length**2
     unit = ReducedGame(
         sigma=game.sigma / sigma_max,
@@ -158,6 +168,7 @@ def _scale(game: ReducedGame, gamma: float, sigma_max: float, length: float) -> 
         p_z=unit.sigma * unit.zeta,
         # Formed from the difference: close labels and goals subtract without error.
         p_e=unit.sigma * (unit.zeta - unit.eta),
+        noise=noise,
     )
 
 
@@ -168,7 +179,8 @@ def _solve_scaled(problem: _Scaled, tol: float) -> SmallSolution:
     pole = _find_pole(problem)
     # Labels, or the gap to the goals, orthogonal to the data: c = 0, or c = 1, is stationary.
     if not problem.p_y.any() and -2 * game.r_yz >= gamma * pole.nu:
-        return _finish(problem, np.zeros(game.size), 0.0, 1.0, 0.0, -2 * game.r_yz / gamma, 0)
+        nu = -2 * game.r_yz / gamma
+        return _finish(problem, np.zeros(game.size), 0.0, 1.0, 0.0, nu, pole.nu, 0)
     reads_goal = not problem.p_e.any()
     end = -2 * (game.r_zz - game.r_yz) / gamma
     if reads_goal and end > pole.nu:
@@ -199,6 +211,7 @@ def _finish(
     s: float,
     c: float,
     nu: float,
+    pole: float,
     steps: int,
     outcome: Outcome = "unique",
 ) -> SmallSolution:
@@ -206,7 +219,8 @@ def _finish(
     norm2 = float(x @ x)
     if fill == 0.0 and norm2 > 0.0:
         x = x * sqrt(problem.gamma * s * c / norm2)
-    return SmallSolution(x, fill, s, c, nu, _value(problem.game, x, fill, s, c), outcome, steps)
+    value = _value(problem.game, x, fill, s, c)
+    return SmallSolution(x, fill, s, c, nu, pole, value, outcome, steps)
 
 
 def _untouched(problem: _Scaled, tol: float) -> SmallSolution:
@@ -225,7 +239,7 @@ def _untouched(problem: _Scaled, tol: float) -> SmallSolution:
     nu = -low if c > 0.0 else max(-low, -2 * game.yz / gamma)
     norm = sqrt(gamma * s * c)
     outcome: Outcome = "several" if norm > 0.0 else "unique"
-    return _finish(problem, np.zeros(game.size), norm, s, c, nu, 0, outcome)
+    return _finish(problem, np.zeros(game.size), norm, s, c, nu, -low, 0, outcome)
 
 
 def _find_pole(problem: _Scaled) -> _Pole:
@@ -324,7 +338,7 @@ def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
     """Return the optimum at the pole itself, if the sphere can be reached there."""
     gamma = problem.gamma
     inverse = np.divide(1.0, pole.e, out=np.zeros_like(pole.e), where=~pole.low)
-    if pole.h <= _NOISE * pole.noise and abs(pole.n_y) <= _NOISE * pole.noise:
+    if pole.h <= problem.noise * pole.noise and abs(pole.n_y) <= problem.noise * pole.noise:
         pairs = _sphere_quadratic(problem, inverse)
         if pairs is None:
             return None
@@ -332,15 +346,15 @@ def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
         if s == 0.0:
             return None
         x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * inverse
-        outcome: Outcome = "several" if s - s_other > _NOISE * s else "unique"
-        return _finish(problem, x, 0.0, s, c, pole.nu, 0, outcome)
+        outcome: Outcome = "several" if s - s_other > problem.noise * s else "unique"
+        return _finish(problem, x, 0.0, s, c, pole.nu, pole.nu, 0, outcome)
     if pole.h == 0.0:
         return None
     c, s = pole.n_y / (2 * pole.h), pole.n_e / (2 * pole.h)
     if not (c >= 0.0 and s > 0.0):
         return None
     p_low = problem.p_y[pole.low]
-    if float(np.linalg.norm(p_low)) > _NOISE * float(np.linalg.norm(problem.p_y)):
+    if float(np.linalg.norm(p_low)) > problem.noise * float(np.linalg.norm(problem.p_y)):
         return None
     x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * inverse
     short = gamma * s * c - float(x @ x)
@@ -348,7 +362,7 @@ def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
         return None
     fill = sqrt(short)
     outcome = "several" if fill > 0.0 else "unique"
-    return _finish(problem, x, fill, s, c, pole.nu, 0, outcome)
+    return _finish(problem, x, fill, s, c, pole.nu, pole.nu, 0, outcome)
 
 
 def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
@@ -397,7 +411,7 @@ def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
             nearer_first = abs(c - c1) <= abs(c - c2) if c <= 0.5 else abs(s - s1) <= abs(s - s2)
             s, c = (s1, c1) if nearer_first else (s2, c2)
     x = -_blend(p_e, p_z, -p_y, s, c) * inverse
-    return _finish(problem, x, 0.0, s, c, pole.nu + mu, steps)
+    return _finish(problem, x, 0.0, s, c, pole.nu + mu, pole.nu, steps)
 
 
 @dataclass(frozen=True)
@@ -440,7 +454,7 @@ def _approach(problem: _Scaled, nu: float, tol: float) -> SmallSolution:
         target = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c)
         point = solve_fixed_norm(game.d, target, gamma * s * c, game.nullity)
         value = _value(game, point.v, point.fill, s, c)
-        return SmallSolution(point.v, point.fill, s, c, nu, value, "unattained", 0)
+        return SmallSolution(point.v, point.fill, s, c, nu, nu, value, "unattained", 0)
 
     low, high = -80.0, 80.0
     if at(low).value <= allowed:
