@@ -48,6 +48,8 @@ class Case:
         Largest ratio of our time to the peer's that meets the goal.
     pairs : int
         Timed pairs.
+    pause : float
+        Seconds before each call, for the other side's BLAS threads to stop spinning.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Case:
     peer_name: str
     target: float
     pairs: int
+    pause: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -91,13 +94,9 @@ def measure(case: Case, threads: int) -> Measurement:
         ours, theirs = np.empty(case.pairs), np.empty(case.pairs)
         gap = solution.certificate.relative_gap
         for k in range(case.pairs):
-            # Each side leads in half of the pairs, so that neither inherits the other's state.
-            for side in (0, 1) if k % 2 == 0 else (1, 0):
-                if side == 0:
-                    ours[k], solution = _timed(case.ours)
-                    gap = max(gap, solution.certificate.relative_gap)
-                else:
-                    theirs[k], _ = _timed(case.peer)
+            ours[k], solution = _timed(case.ours, case.pause)
+            theirs[k], _ = _timed(case.peer, case.pause)
+            gap = max(gap, solution.certificate.relative_gap)
     certified = gap <= CERTIFIED
     low, middle, high = np.quantile(ours / theirs, [0.25, 0.5, 0.75])
     return Measurement(
@@ -116,7 +115,8 @@ def measure(case: Case, threads: int) -> Measurement:
     )
 
 
-def _timed(function: Callable[[], Any]) -> tuple[float, Any]:
+def _timed(function: Callable[[], Any], pause: float = 0.0) -> tuple[float, Any]:
+    time.sleep(pause)
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result

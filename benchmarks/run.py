@@ -61,6 +61,7 @@ def cases(*, quick: bool) -> Iterator[Case]:
         peer_name='Ridge(solver="cholesky")',
         target=1.3,
         pairs=15 if quick else 50,
+        pause=0.05,
     )
 
 

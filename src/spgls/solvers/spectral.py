@@ -166,7 +166,8 @@ def certify_predictor(data: GameData, provider: Provider, gamma: float) -> Certi
     slope = data.priced.cross(weighted) + small.nu * s * v
     goal = float(weighted @ (data.z if data.root_weight is None else data.root_weight * data.z))
     last = goal / 2 + gamma * small.nu * (c - s) / 4
-    norm = float(np.sqrt(gamma / 4 * (slope @ slope) + last**2))
+    # With nothing to change c is fixed at zero, and its slope means nothing.
+    norm = float(np.sqrt(gamma / 4 * (slope @ slope) + last**2)) if len(v) else 0.0
     optimum = reduction.lift(small.x / small.s, small.fill / small.s)
     unit = stationarity_unit(reduction.game, gamma, small.nu)
     return build_certificate(

@@ -88,6 +88,8 @@ def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
 
 def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
     """Residual of ``(H + lambda I) r = -g``, in the paper's variables and relative to its terms."""
+    if game.size + game.nullity == 0:
+        return 0.0
     half = np.sqrt(gamma) / 2
     residual = game.sigma * small.x + small.c * game.zeta - game.eta
     inside = half * (game.sigma * residual + small.nu * small.x)
