@@ -68,7 +68,7 @@ def test_constant_goal_has_two_optima_and_the_small_one_wins(seed):
     z = np.full(len(y), 0.05)
     gamma = 50.0
     solution = solve(X, y, z, gamma)
-    alpha, w = closed_form(X, y, z, gamma)
+    alpha, _ = closed_form(X, y, z, gamma)
     assert solution.alpha == pytest.approx(alpha, rel=1e-9)
     # The other root of the same quadratic is as good and far larger.
     inverse = np.linalg.pinv(X)

@@ -115,6 +115,10 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
     if data.price is not None:
         factor[:, lead + f : lead + f + k] *= data.price
     scale = np.linalg.norm(factor, axis=0)[lead + f : lead + f + k]
+    # An immutable column that is constant up to rounding is the intercept over again.
+    fixed = factor[:, lead : lead + f]
+    flush_columns(fixed[lead:], raw[data.immutable], lead)
+    fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     free_map, rest = _split_free(factor, lead + f)
     before = raw[data.changeable] * (1.0 if data.price is None else data.price)
     flush_columns(rest[:, :k], before, lead + f)
@@ -145,7 +149,7 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
         sigma=sigma,
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
-        **remainders(outside),
+        **remainders(outside, norms),
         nullity=k - len(sigma),
         free_gap=_free_gap(data, float(gap @ gap)),
     )

@@ -107,13 +107,16 @@ def flush_columns(columns: Array, before: Vector, dimension: int) -> None:
     columns[:, after <= _ROUNDING * max(dimension, 1) * before] = 0.0
 
 
-def remainders(outside: Array) -> dict[str, float]:
-    """Gram matrix of what is left of labels and goals; equal ones are made exactly equal."""
+def remainders(outside: Array, before: Vector) -> dict[str, float]:
+    """Gram matrix of what is left of labels and goals; equal ones are made exactly equal.
+
+    ``before`` holds their norms before anything was projected away, the unit of rounding.
+    """
     r = outside.T @ outside
     r_yy, r_yz, r_zz = float(r[0, 0]), float(r[0, 1]), float(r[1, 1])
     bound = float(np.sqrt(r_yy) * np.sqrt(r_zz))
     r_yz = min(max(r_yz, -bound), bound)
-    if abs(r_zz - r_yz) <= _ULPS * r_zz:
+    if abs(r_zz - r_yz) <= _ULPS * np.sqrt(r_zz) * float(before.sum()):
         r_yz = r_zz
     return {"r_yy": r_yy, "r_yz": r_yz, "r_zz": r_zz}
 

@@ -170,7 +170,7 @@ def _finish(
         sigma=sigma,
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
-        **remainders(outside),
+        **remainders(outside, before),
         nullity=len(data.changeable) - len(sigma),
         free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
     )

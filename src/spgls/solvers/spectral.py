@@ -111,6 +111,7 @@ def _recover(
         kkt_residual=stationarity(reduction.game, gamma, small),
         bound_rounding=reduction.rounding(v, small),
         objective_rounding=reduction.evaluation_rounding(provider, objective),
+        label_size=data.loss(data.y),
     )
     return Solution(
         coef=coef,
@@ -177,4 +178,5 @@ def certify_predictor(data: GameData, provider: Provider, gamma: float) -> Certi
         kkt_residual=norm / unit,
         bound_rounding=reduction.rounding(optimum, small),
         objective_rounding=reduction.evaluation_rounding(provider, objective),
+        label_size=data.loss(data.y),
     )

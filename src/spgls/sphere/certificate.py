@@ -115,6 +115,7 @@ def build_certificate(
     kkt_residual: float,
     bound_rounding: float,
     objective_rounding: float,
+    label_size: float,
     kind: Literal["proved", "estimated"] = "proved",
 ) -> Certificate:
     """Combine an objective measured on the data with a bound from its reduction."""
@@ -122,7 +123,7 @@ def build_certificate(
     excess = max(0.0, bound - objective)
     lower = max(0.0, bound - max(bound_rounding, 4 * excess))
     gap = max(0.0, objective + objective_rounding - lower)
-    # With nothing to explain there is no unit: rounding is then as good as zero.
-    unexplained = 0.0 if gap <= bound_rounding + 2 * objective_rounding else np.inf
+    # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
+    unexplained = 0.0 if gap <= 64 * EPS * label_size else np.inf
     relative = gap / game.yy if game.yy > 0.0 else unexplained
     return Certificate(min(lower, objective), gap, relative, kkt_residual, kind)
