@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from spgls.game import best_response, gamma_from_pull, movement, undo_response
 from spgls.solve import certify, solve
-from spgls.solvers import Solution, Stats, Status
+from spgls.solvers import Solution, Stats, Status, Step
 from spgls.sphere import Certificate
 
 __version__ = "0.1.0"
@@ -19,6 +19,7 @@ __all__ = [
     "Solution",
     "Stats",
     "Status",
+    "Step",
     "best_response",
     "certify",
     "gamma_from_pull",

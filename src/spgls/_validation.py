@@ -13,11 +13,13 @@ from spgls._types import Vector
 
 __all__ = [
     "as_numbers",
+    "check_callback",
     "check_choice",
     "check_cost",
     "check_count",
     "check_flag",
     "check_number",
+    "check_rng",
     "check_strength",
     "check_vector",
     "check_weight",
@@ -79,6 +81,24 @@ def check_count(value: Any, name: str) -> int | None:
     if value < 1:
         raise ValueError(message)
     return int(value)
+
+
+def check_rng(value: Any) -> np.random.Generator | None:
+    """Return a random generator from a seed or a generator, or None."""
+    if value is None or isinstance(value, np.random.Generator):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"rng must be a seed or a numpy Generator; got {describe(value)}.")
+    if value < 0:
+        raise ValueError(f"rng must be a seed of at least 0 or a numpy Generator; got {value!r}.")
+    return np.random.default_rng(int(value))
+
+
+def check_callback(value: Any) -> Any:
+    """Return something to call, or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"callback must be callable or None; got {describe(value)}.")
+    return value
 
 
 def check_flag(value: Any, name: str) -> bool:

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lstsq
 
-from spgls._types import Array, Vector
+from spgls._types import EPS, Array, Vector
 from spgls._validation import check_cost, check_flag, check_vector, check_weight
 from spgls.game import Provider
 from spgls.matrix import (
@@ -16,8 +17,10 @@ from spgls.matrix import (
     ProjectedMatrix,
     ScaledMatrix,
     as_matrix,
+    flush_columns,
     range_basis,
 )
+from spgls.matrix.lazy import ROUNDING
 
 __all__ = ["GameData"]
 
@@ -128,9 +131,7 @@ class GameData:
         m = self.matrix.shape[0]
         columns = [np.ones((m, 1))] if self.fit_intercept else []
         if len(self.immutable):
-            picked = np.zeros((self.matrix.shape[1], len(self.immutable)))
-            picked[self.immutable, np.arange(len(self.immutable))] = 1.0
-            fixed = self.matrix.apply(picked)
+            fixed = self._immutable_columns()
             # Without its mean a column is not swallowed by the intercept's.
             columns.append(fixed - fixed.mean(axis=0) if self.fit_intercept else fixed)
         if not columns:
@@ -139,9 +140,49 @@ class GameData:
         return range_basis(block if self.root_weight is None else self.root_weight[:, None] * block)
 
     @cached_property
-    def projected(self) -> ProjectedMatrix:
+    def projected(self) -> ProjectedMatrix | ScaledMatrix:
         """``PA``, lazily: what the iterative methods work on."""
+        if self.free_basis.shape[1] == 0:
+            return self.priced
         return ProjectedMatrix(self.priced, self.free_basis)
+
+    @cached_property
+    def projected_targets(self) -> tuple[Array, Vector]:
+        """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
+        targets = np.column_stack(self.centred)
+        if self.root_weight is not None:
+            targets *= self.root_weight[:, None]
+        before = np.linalg.norm(targets, axis=0)
+        basis = self.free_basis
+        for _ in range(2):
+            targets = targets - basis @ (basis.T @ targets)
+        flush_columns(targets, before, basis.shape[1])
+        if np.linalg.norm(targets[:, 0] - targets[:, 1]) <= ROUNDING * before.sum():
+            targets[:, 1] = targets[:, 0]
+        return targets, before
+
+    def free_coefficients(self, v: Vector, alpha: float) -> Vector:
+        """Best coefficients of the immutable columns for given ``v``, by least squares."""
+        f = len(self.immutable)
+        if f == 0:
+            return np.zeros(0)
+        columns = self._immutable_columns()
+        rest = self.matrix.apply(self.coefficients(v, np.zeros(f)))
+        target = self.y + alpha * (self.y - self.z) - rest
+        if self.fit_intercept:
+            columns = columns - np.average(columns, axis=0, weights=self.weight)
+            target = target - np.average(target, weights=self.weight)
+        if self.root_weight is not None:
+            columns, target = self.root_weight[:, None] * columns, self.root_weight * target
+        norms = np.linalg.norm(columns, axis=0)
+        unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        solution, *_ = lstsq(columns * unit, target, cond=8 * max(columns.shape) * EPS)
+        return np.asarray(unit * solution)
+
+    def _immutable_columns(self) -> Array:
+        picked = np.zeros((self.matrix.shape[1], len(self.immutable)))
+        picked[self.immutable, np.arange(len(self.immutable))] = 1.0
+        return self.matrix.apply(picked)
 
     def coefficients(self, v: Vector, fixed: Vector) -> Vector:
         """``w`` from the changeable part ``v`` and the coefficients of immutable columns."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from spgls._validation import check_number, check_vector
+from spgls._validation import (
+    check_callback,
+    check_count,
+    check_number,
+    check_rng,
+    check_vector,
+)
 from spgls.data import GameData
 from spgls.game import Provider
-from spgls.solvers import Solution, resolve
+from spgls.solvers import Controls, Solution, Step, resolve
 from spgls.solvers.spectral import certify_predictor
 from spgls.sphere import Certificate
 
@@ -30,6 +37,9 @@ def solve(
     sample_weight: Any = None,
     solver: Any = "auto",
     tol: float = 1e-9,
+    max_iter: int | None = None,
+    rng: Any = None,
+    callback: Callable[[Step], object] | None = None,
 ) -> Solution:
     """Find the best linear predictor against providers who react to it.
 
@@ -55,6 +65,13 @@ def solve(
         ``spgls.solvers.Spectral(engine="qr")``.
     tol : float
         Certified relative gap wanted, in units of R2.
+    max_iter : int, optional
+        Limit on iterations of an iterative solver; each has its own default.
+    rng : int or numpy Generator, optional
+        Source of randomness for the solvers that use it.
+    callback : callable, optional
+        Called with each :class:`Step` of an iterative solver; a true result stops it, and the
+        last predictor is returned with its honest certificate.
 
     Returns
     -------
@@ -78,7 +95,12 @@ def solve(
     True
     """
     strength = check_number(gamma, "gamma", above=0.0, advice=_GAMMA)
-    tolerance = check_number(tol, "tol", above=0.0)
+    controls = Controls(
+        tol=check_number(tol, "tol", above=0.0),
+        max_iter=check_count(max_iter, "max_iter"),
+        rng=check_rng(rng),
+        callback=check_callback(callback),
+    )
     chosen = resolve(solver)
     data = GameData.from_user(
         X,
@@ -88,7 +110,7 @@ def solve(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
-    return chosen.solve(data, strength, tol=tolerance)
+    return chosen.solve(data, strength, controls)
 
 
 def certify(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spgls.matrix.convert import as_matrix
 from spgls.matrix.dense import DenseMatrix
-from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, range_basis
+from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
 from spgls.matrix.protocol import BLOCK_BYTES, Matrix, block_length
 from spgls.matrix.sparse import SparseMatrix
 
@@ -17,5 +17,6 @@ __all__ = [
     "SparseMatrix",
     "as_matrix",
     "block_length",
+    "flush_columns",
     "range_basis",
 ]

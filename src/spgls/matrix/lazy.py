@@ -8,7 +8,10 @@ from scipy.linalg import qr
 from spgls._types import EPS, Array, Vector
 from spgls.matrix.protocol import Matrix, RowMap, block_length
 
-__all__ = ["ProjectedMatrix", "ScaledMatrix", "range_basis"]
+__all__ = ["ROUNDING", "ProjectedMatrix", "ScaledMatrix", "flush_columns", "range_basis"]
+
+#: A projected column shorter than this share of the original is rounding.
+ROUNDING = 1e-14
 
 
 class ScaledMatrix:
@@ -172,6 +175,15 @@ def range_basis(columns: Array) -> Array:
     pivots = np.abs(np.diag(r))
     rank = int((pivots > 8 * max(columns.shape) * EPS).sum())
     return np.ascontiguousarray(q[:, :rank])
+
+
+def flush_columns(columns: Array, before: Vector, dimension: int) -> None:
+    """Set columns to zero, in place, of which a projection left nothing but rounding.
+
+    ``dimension`` is that of the space projected away.
+    """
+    after = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    columns[:, after <= ROUNDING * max(dimension, 1) * before] = 0.0
 
 
 def _scale(factor: Vector | None, v: Array) -> Array:

@@ -15,9 +15,9 @@ from scipy.linalg import eigh, lapack, qr, solve_triangular, svd
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
-from spgls.matrix import block_length
+from spgls.matrix import block_length, flush_columns
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, canonical_direction, flush_columns, remainders
+from spgls.reduction.reduction import Reduction, canonical_direction, remainders
 
 __all__ = ["ColumnReduction", "reduce_by_gram", "reduce_by_qr"]
 

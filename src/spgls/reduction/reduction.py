@@ -13,10 +13,8 @@ from spgls.game import Provider
 from spgls.reduced import ReducedGame
 from spgls.sphere.secular import SmallSolution
 
-__all__ = ["Reduction", "canonical_direction", "flush_columns", "remainders"]
+__all__ = ["Reduction", "canonical_direction", "remainders"]
 
-#: A projected column shorter than this share of the original is rounding.
-_ROUNDING = 1e-14
 #: A unit vector whose projection is shorter than this has none worth normalising.
 _VANISHED = 1e-7
 
@@ -96,15 +94,6 @@ class Reduction(ABC):
         labels = np.sqrt(data.loss(data.y)) + alpha / (1 + alpha) * np.sqrt(data.loss(data.z))
         error = _ULPS / 2 * (linear / (1 + alpha) + labels)
         return float(2 * np.sqrt(objective) * error + error**2)
-
-
-def flush_columns(columns: Array, before: Vector, dimension: int) -> None:
-    """Set columns to zero, in place, of which a projection left nothing but rounding.
-
-    ``dimension`` is that of the space projected away.
-    """
-    after = np.sqrt(np.einsum("ij,ij->j", columns, columns))
-    columns[:, after <= _ROUNDING * max(dimension, 1) * before] = 0.0
 
 
 def remainders(outside: Array, before: Vector) -> dict[str, float]:

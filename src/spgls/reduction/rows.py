@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, lstsq, qr, svd
+from scipy.linalg import eigh, qr, svd
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
-from spgls.matrix import block_length
+from spgls.matrix import block_length, flush_columns
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, flush_columns, remainders
+from spgls.reduction.reduction import Reduction, remainders
 from spgls.sphere.secular import SmallSolution
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
@@ -38,27 +38,7 @@ class RowReduction(Reduction):
 
     def free_part(self, v: Vector, alpha: float) -> Vector:
         """Least squares of what ``v`` leaves, on intercept and immutable columns."""
-        data = self.data
-        f = len(data.immutable)
-        if f == 0:
-            return np.zeros(0)
-        picked = np.zeros((data.matrix.shape[1], f))
-        picked[data.immutable, np.arange(f)] = 1.0
-        columns = data.matrix.apply(picked)
-        target = (
-            data.y
-            + alpha * (data.y - data.z)
-            - data.matrix.apply(data.coefficients(v, np.zeros(f)))
-        )
-        if data.fit_intercept:
-            columns = columns - np.average(columns, axis=0, weights=data.weight)
-            target = target - np.average(target, weights=data.weight)
-        if data.root_weight is not None:
-            columns, target = data.root_weight[:, None] * columns, data.root_weight * target
-        norms = np.linalg.norm(columns, axis=0)
-        unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
-        solution, *_ = lstsq(columns * unit, target, cond=8 * max(columns.shape) * EPS)
-        return np.asarray(unit * solution)
+        return self.data.free_coefficients(v, alpha)
 
     def rounding(self, v: Vector, small: SmallSolution) -> float:
         """As on the column side, but a kernel matrix perturbs the value through the residual."""
@@ -153,19 +133,14 @@ def _finish(
     raw: float,
     cut: float,
 ) -> RowReduction:
-    y, z = (t if data.root_weight is None else data.root_weight * t for t in data.centred)
-    targets = np.column_stack([y, z])
-    before = np.linalg.norm(targets, axis=0)
-    for _ in range(2):
-        targets = targets - data.free_basis @ (data.free_basis.T @ targets)
-    flush_columns(targets, before, data.free_basis.shape[1])
+    targets, before = data.projected_targets
     coordinates = vectors.T @ targets
+    if np.array_equal(targets[:, 0], targets[:, 1]):
+        coordinates[:, 1] = coordinates[:, 0]
     outside = targets - vectors @ coordinates
-    limit = 32 * np.sqrt(len(y)) * EPS * np.linalg.norm(targets, axis=0)
+    limit = 32 * np.sqrt(len(targets)) * EPS * np.linalg.norm(targets, axis=0)
     outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
     gap = targets[:, 0] - targets[:, 1]
-    if float(np.linalg.norm(gap)) <= 1e-14 * before.sum():
-        coordinates[:, 1], outside[:, 1] = coordinates[:, 0], outside[:, 0]
     game = ReducedGame(
         sigma=sigma,
         eta=coordinates[:, 0],

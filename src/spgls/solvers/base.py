@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from spgls._validation import check_choice, describe
 from spgls.data import GameData
+from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution
 
 __all__ = ["Capabilities", "Solver", "available_solvers", "register", "resolve"]
@@ -26,6 +27,8 @@ class Capabilities:
         Whether its answer is the global optimum by construction.
     proves : bool
         Whether its certificate is a proof in every case.
+    iterative : bool
+        Whether it iterates, with a history, and takes a limit and a callback.
     memory : str
         Memory beyond the data, as a formula.
     extra : str or None
@@ -36,6 +39,7 @@ class Capabilities:
     summary: str
     finds_global: bool
     proves: bool
+    iterative: bool
     memory: str
     extra: str | None = None
 
@@ -46,7 +50,7 @@ class Solver(Protocol):
 
     capabilities: ClassVar[Capabilities]
 
-    def solve(self, data: GameData, gamma: float, *, tol: float) -> Solution:
+    def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
         ...
 

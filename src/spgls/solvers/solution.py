@@ -8,7 +8,7 @@ from enum import Enum
 from spgls._types import Vector
 from spgls.sphere.certificate import Certificate
 
-__all__ = ["Solution", "Stats", "Status"]
+__all__ = ["Solution", "Stats", "Status", "Step"]
 
 
 class Status(Enum):
@@ -31,6 +31,10 @@ providers as honest or penalise large coefficients.
     UNATTAINED = "unattained"
     UNREPRESENTABLE = "unrepresentable"
     INACCURATE = "inaccurate"
+    STATIONARY = "stationary"
+    ITERATION_LIMIT = "iteration limit"
+    STOPPED = "stopped"
+    FAILED = "failed"
 
     @property
     def advice(self) -> str:
@@ -68,7 +72,49 @@ _ADVICE = {
         "The certificate holds the gap that is certain. Bring the columns of X to similar scales, "
         "or allow a larger tol."
     ),
+    Status.STATIONARY: (
+        "The method ended at a point it cannot improve, which is not proved to be the global "
+        "optimum; the certificate holds what is. Compare with solver='spectral', or start this "
+        "method elsewhere."
+    ),
+    Status.ITERATION_LIMIT: (
+        "The iteration limit came before the tolerance; the certificate holds the gap reached. "
+        "Raise max_iter, allow a larger tol, or try solver='spectral'."
+    ),
+    Status.STOPPED: (
+        "The callback asked to stop; the predictor is the last one, and the certificate holds its "
+        "gap."
+    ),
+    Status.FAILED: (
+        "The method met numbers that are not finite; the predictor is the last finite one. Bring "
+        "the columns of X to similar scales, or use solver='spectral'."
+    ),
 }
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iteration of a solver.
+
+    Attributes
+    ----------
+    iteration : int
+        Number, from one.
+    objective : float
+        Learner's loss at the iterate, up to rounding of ``|y|^2 + |z|^2``.
+    residual : float
+        Norm of the residual of the optimality conditions of the sphere problem.
+    passes : float
+        Reads of the data so far.
+    seconds : float
+        Wall-clock time so far.
+    """
+
+    iteration: int
+    objective: float
+    residual: float
+    passes: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -117,6 +163,8 @@ class Solution:
         How far from the global optimum it can be.
     stats : Stats
         What it cost.
+    history : tuple of Step
+        The way there; empty for a direct solver.
     """
 
     coef: Vector
@@ -128,6 +176,7 @@ class Solution:
     solver: str
     certificate: Certificate
     stats: Stats
+    history: tuple[Step, ...] = ()
 
     @property
     def pull(self) -> float:

@@ -13,6 +13,7 @@ from spgls.data import GameData
 from spgls.game import Provider, priced_norm
 from spgls.reduction import Reduction, reduce_spectral
 from spgls.solvers.base import Capabilities, register
+from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution, Stats, Status
 from spgls.sphere import (
     Certificate,
@@ -50,6 +51,7 @@ class Spectral:
         summary="singular values of the data, then a secular equation",
         finds_global=True,
         proves=True,
+        iterative=False,
         memory="min(m, n)^2 and one block of rows",
     )
 
@@ -57,8 +59,9 @@ class Spectral:
         if self.engine not in ("auto", "gram", "qr"):
             raise ValueError(f"engine must be 'auto', 'gram' or 'qr'; got {self.engine!r}.")
 
-    def solve(self, data: GameData, gamma: float, *, tol: float) -> Solution:
+    def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
+        tol = controls.tol
         start = perf_counter()
         passes = 0.0
         if self.engine != "qr":

@@ -17,6 +17,10 @@ class SpherePoint(NamedTuple):
     w: Vector
     alpha: float
 
+    def as_vector(self) -> Vector:
+        """``r = (w~, alpha~)``."""
+        return np.append(self.w, self.alpha)
+
 
 class GamePoint(NamedTuple):
     """``(w, alpha)`` of the paper, with ``|w|^2 = gamma alpha``."""

@@ -1,0 +1,170 @@
+"""What a user would run instead, on the paper's sphere problem, with every product counted.
+
+The problem: minimise ``r'Hr + 2g'r`` on ``|r| = 1`` for ``r = (w~, alpha~)``, ``H = L'L``,
+``L = [sqrt(gamma)/2 X, z/2]`` and ``g = L'(z/2 - y)``. The peers reach X through NumPy or SciPy and
+nothing else, so ``L'(Lr)`` reads it twice.
+
+Traps
+-----
+- GALAHAD's documentation asks for ``OMP_PROC_BIND=TRUE``. That pins the importing thread, and all
+  it starts later, to one core, and GLTR does not need it: leave it unset.
+- GLTR hands back a fresh ``x`` on each call, so without room for all Lanczos vectors
+  (``extra_vectors``) what it returns is wrong, and it reports success also when it ran out of
+  iterations: judge the answer, not the status.
+- pymanopt asks for the Euclidean gradient at every Hessian product, and its stopping rule for the
+  inner iteration depends on the scale of the cost: keep the last gradient, and scale.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pymanopt
+from pymanopt.manifolds import Sphere
+from pymanopt.optimizers import TrustRegions
+
+from spgls.sphere import from_sphere, to_sphere
+
+if os.environ.get("OMP_PROC_BIND", "false").lower() != "false":
+    raise SystemExit("Unset OMP_PROC_BIND: it pins both sides to one core, and GLTR is not faster.")
+from galahad import gltr
+
+__all__ = ["PEERS", "Answer", "Game", "Judgement", "Peer", "SphereProblem", "judge", "tighten"]
+
+#: GLTR keeps this many Lanczos vectors, so it can take this many steps.
+STEPS = 1000
+#: Outer iterations of pymanopt.
+OUTER = 500
+
+
+class Game(NamedTuple):
+    """Data and strength."""
+
+    X: Any
+    y: np.ndarray
+    z: np.ndarray
+    gamma: float
+
+
+class Answer(NamedTuple):
+    """What a peer returns.
+
+    ``products`` counts each ``L'(Lr)`` once, and so the gradient that shares ``Lr`` with the cost,
+    and ``g``: the reads of X that a kernel fusing both halves would need.
+    """
+
+    coef: np.ndarray
+    products: int
+    seconds: float
+
+
+Peer = Callable[[Game, float], Answer]
+
+
+class SphereProblem:
+    """``H`` and ``g`` without forming either, counting the reads of X."""
+
+    def __init__(self, game: Game) -> None:
+        self._X, self._XT, self._z = game.X, game.X.T, game.z
+        self._scale = np.sqrt(game.gamma) / 2
+        self.size = game.X.shape[1] + 1
+        self.applies = self.crosses = 0
+        self.centre = game.z / 2 - game.y
+        self.g = self.cross(self.centre)
+
+    def apply(self, r: np.ndarray) -> np.ndarray:
+        """``L r``."""
+        self.applies += 1
+        return self._scale * (self._X @ r[:-1]) + r[-1] / 2 * self._z
+
+    def cross(self, u: np.ndarray) -> np.ndarray:
+        """``L' u``."""
+        self.crosses += 1
+        return np.append(self._scale * (self._XT @ u), self._z @ u / 2)
+
+    def product(self, r: np.ndarray) -> np.ndarray:
+        """``H r``."""
+        return self.cross(self.apply(r))
+
+    @property
+    def products(self) -> int:
+        """Reads of X, were ``L'(Lr)`` one read."""
+        return max(self.applies, self.crosses)
+
+
+def galahad_gltr(game: Game, tolerance: float) -> Answer:
+    """GALAHAD's GLTR on the sphere; the tolerance is relative to ``|g|``."""
+    start = perf_counter()
+    problem = SphereProblem(game)
+    options = gltr.initialize()
+    options |= {
+        "equality_problem": True,
+        "boundary": True,
+        "itmax": STEPS,
+        "Lanczos_itmax": STEPS,
+        "extra_vectors": STEPS + 2,
+        "stop_relative": tolerance,
+        "stop_absolute": 0.0,
+    }
+    gltr.load_options(options)
+    # It minimises r'Hr/2 + g'r: with 2H and 2g its objective is ours.
+    status, r, residual, v = 1, None, 2.0 * problem.g, np.zeros(problem.size)
+    while status > 0:
+        status, r, residual, v = gltr.solve_problem(status, problem.size, 1.0, residual, v)
+        if status == 3:
+            v = 2.0 * problem.product(v)
+        elif status == 5:
+            residual = 2.0 * problem.g
+    gltr.terminate()
+    coef = from_sphere(r[:-1], float(r[-1]), game.gamma).w
+    return Answer(coef, problem.products, perf_counter() - start)
+
+
+def pymanopt_rtr(game: Game, tolerance: float) -> Answer:
+    """pymanopt's Riemannian trust regions from ones/norm; the tolerance is relative to ``|g|``."""
+    start = perf_counter()
+    problem = SphereProblem(game)
+    unit = 1.0 / float(game.y @ game.y)
+    manifold = Sphere(problem.size)
+    last: dict[str, Any] = {"point": None, "residual": None, "gradient": None}
+
+    def at(r: np.ndarray) -> dict[str, Any]:
+        if last["point"] is not r:
+            last.update(point=r, residual=problem.apply(r) + problem.centre, gradient=None)
+        return last
+
+    @pymanopt.function.numpy(manifold)
+    def cost(r):
+        residual = at(r)["residual"]
+        return unit * float(residual @ residual)
+
+    @pymanopt.function.numpy(manifold)
+    def gradient(r):
+        here = at(r)
+        if here["gradient"] is None:
+            here["gradient"] = 2.0 * unit * problem.cross(here["residual"])
+        return here["gradient"]
+
+    @pymanopt.function.numpy(manifold)
+    def hessian(r, direction):
+        return 2.0 * unit * problem.product(direction)
+
+    optimizer = TrustRegions(
+        verbosity=0,
+        max_iterations=OUTER,
+        min_gradient_norm=tolerance * 2.0 * unit * float(np.linalg.norm(problem.g)),
+        min_step_size=0.0,
+    )
+    result = optimizer.run(
+        pymanopt.Problem(
+            manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian
+        ),
+        initial_point=np.full(problem.size, 1.0 / np.sqrt(problem.size)),
+    )
+    r = result.point
+    coef = from_sphere(r[:-1], float(r[-1]), game.gamma).w
+    return Answer(coef, problem.products, perf_counter() - start)

@@ -1,0 +1,279 @@
+"""The one loop of all iterative solvers: limits, timing, history, callbacks, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+import numpy as np
+
+from spgls._types import EPS, Vector
+from spgls.data import GameData
+from spgls.game import Provider, priced_norm
+from spgls.solvers.solution import Solution, Stats, Status, Step
+from spgls.sphere.certificate import Certificate
+from spgls.sphere.operator import SphereProblem
+from spgls.sphere.problem import from_sphere
+
+__all__ = ["Controls", "Iterate", "run", "sphere_problem"]
+
+#: A solver aims at this share of the gap allowed, so that rounding does not spoil the certificate.
+_AIM = 0.1
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What a user asks of every solver.
+
+    Attributes
+    ----------
+    tol : float
+        Certified relative gap wanted, in units of R2.
+    max_iter : int, optional
+        Limit on iterations; each solver has its own default.
+    rng : numpy Generator
+        Source of randomness for the solvers that need it.
+    callback : callable, optional
+        Called with each :class:`Step`; a true result stops the solver.
+    """
+
+    tol: float = 1e-9
+    max_iter: int | None = None
+    rng: np.random.Generator | None = None
+    callback: Callable[[Step], object] | None = None
+
+    def generator(self) -> np.random.Generator:
+        """The source of randomness, the same for every call by default."""
+        return np.random.default_rng(0) if self.rng is None else self.rng
+
+    def aim(self, label_size: float) -> float:
+        """Gap at which an iterative method ends, for labels of this squared norm."""
+        return _AIM * self.tol * label_size
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Where a method stands.
+
+    Attributes
+    ----------
+    multiplier : float
+        ``lambda`` of the sphere constraint.
+    objective : float
+        ``q(r)``.
+    residual : float
+        ``|(H + lambda I) r + g|``.
+    point : callable
+        Makes ``r``; called only for the iterate that is returned.
+    lowest : float, optional
+        Estimate of the smallest eigenvalue of ``H``, where the method has one.
+    final : bool
+        The method cannot improve on this.
+    several : bool
+        Known to be one of several optima.
+    """
+
+    multiplier: float
+    objective: float
+    residual: float
+    point: Callable[[], Vector]
+    lowest: float | None = None
+    final: bool = False
+    several: bool = False
+
+    def gap(self) -> float:
+        """Distance of the objective from the optimum, proved for a positive multiplier."""
+        curvature = self.multiplier + max(self.lowest or 0.0, 0.0)
+        proved = _proved_gap(self.residual, self.multiplier)
+        if self.lowest is None or curvature <= 0.0:
+            return proved
+        return min(proved, self.residual**2 / curvature)
+
+
+def _proved_gap(residual: float, multiplier: float) -> float:
+    """Least of ``|rho(l)|^2/l`` over all ``l > 0``, for the least-squares multiplier.
+
+    ``H`` is positive semidefinite, so each of them bounds the distance from the optimum.
+    """
+    root = float(np.hypot(residual, multiplier))
+    if multiplier > 0.0:
+        return 2 * residual**2 / (root + multiplier)
+    return 2 * (root - multiplier)
+
+
+def sphere_problem(data: GameData, gamma: float) -> SphereProblem:
+    """The sphere problem of Theorem A on a game's data, without forming anything."""
+    targets, _ = data.projected_targets
+    return SphereProblem(data.projected, targets[:, 0].copy(), targets[:, 1].copy(), gamma)
+
+
+def run(
+    name: str,
+    data: GameData,
+    problem: SphereProblem,
+    iterates: Iterator[Iterate],
+    controls: Controls,
+    max_iter: int,
+    start: float,
+) -> Solution:
+    """Drive a method to its end and turn where it ended into a solution.
+
+    Parameters
+    ----------
+    name : str
+        Name of the solver.
+    data : GameData
+        The game's data.
+    problem : SphereProblem
+        The sphere problem the iterates belong to.
+    iterates : iterator of Iterate
+        The method.
+    controls : Controls
+        Tolerance, limit, callback.
+    max_iter : int
+        The method's own limit, where the user gave none.
+    start : float
+        When the solve began.
+    """
+    limit = controls.max_iter or max_iter
+    allowed = controls.aim(problem.yy)
+    history: list[Step] = []
+    best: Iterate | None = None
+    status: Status | None = None
+    for count, iterate in enumerate(iterates, 1):
+        if not np.isfinite([iterate.objective, iterate.residual, iterate.multiplier]).all():
+            status = Status.FAILED
+            break
+        best = iterate
+        seconds = perf_counter() - start
+        step = Step(count, iterate.objective, iterate.residual, problem.passes, seconds)
+        history.append(step)
+        if iterate.final or iterate.gap() <= allowed:
+            break
+        if controls.callback is not None and controls.callback(step):
+            status = Status.STOPPED
+            break
+        if count >= limit:
+            status = Status.ITERATION_LIMIT
+            break
+    return _finish(name, data, problem, best, status, controls, tuple(history), start)
+
+
+def _finish(
+    name: str,
+    data: GameData,
+    problem: SphereProblem,
+    best: Iterate | None,
+    status: Status | None,
+    controls: Controls,
+    history: tuple[Step, ...],
+    start: float,
+) -> Solution:
+    """From the last iterate to a predictor, with its objective and residual measured anew."""
+    gamma = problem.gamma
+    r = _zero_predictor(problem.size) if best is None else best.point()
+    r = r / np.linalg.norm(r)
+    r, unattained = _step_back_from_infinity(problem, r, controls.tol)
+    product = problem.product(r)
+    slope = product + problem.g
+    multiplier = -float(r @ slope)
+    residual = float(np.linalg.norm(slope + multiplier * r))
+    w, alpha = from_sphere(r[:-1], float(r[-1]), gamma)
+    coef = data.coefficients(w, data.free_coefficients(w, alpha))
+    linear = data.matrix.apply(coef)
+    alpha = priced_norm(coef, data.cost) / gamma
+    provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
+    objective = data.loss(data.residual(linear, provider))
+    lowest = None if best is None else best.lowest
+    certificate = _certify(data, problem, objective, residual, multiplier, lowest, linear, provider)
+    several = best is not None and best.several
+    return Solution(
+        coef=coef,
+        intercept=provider.intercept,
+        alpha=alpha,
+        multiplier=multiplier,
+        objective=objective,
+        status=_status(status, certificate, controls.tol, unattained, several),
+        solver=name,
+        certificate=certificate,
+        stats=Stats(problem.passes + 1.0, len(history), perf_counter() - start),
+        history=history,
+    )
+
+
+def _zero_predictor(size: int) -> Vector:
+    r = np.zeros(size)
+    r[-1] = -1.0
+    return r
+
+
+def _step_back_from_infinity(problem: SphereProblem, r: Vector, tol: float) -> tuple[Vector, bool]:
+    """Replace a point too near ``alpha~ = 1`` by one of finite coefficients, within ``tol``.
+
+    Only where ``A'(y - z) = 0`` is that point an optimum that no predictor attains.
+    """
+    gap = float(np.linalg.norm(problem.p_y - problem.p_z))
+    size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
+    if r[-1] < 0.9 or gap > 1e-12 * size:
+        return r, False
+    direction = r[:-1] if r[:-1].any() else np.ones(problem.size - 1)
+    direction = direction / np.linalg.norm(direction)
+    problem.passes += 1.0
+    stretch = problem.gamma * float(direction @ problem.matrix.gram(direction))
+    room = stretch + 2 * abs(problem.zz - problem.yz) + problem.zz
+    s = min(tol * problem.yy / (4 * room), 0.25) if room > 0.0 else 0.25
+    s = max(s, 1e-30)
+    if 1.0 - r[-1] > 2 * s:
+        return r, False
+    return np.append(2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s), True
+
+
+def _certify(
+    data: GameData,
+    problem: SphereProblem,
+    objective: float,
+    residual: float,
+    multiplier: float,
+    lowest: float | None,
+    linear: Vector,
+    provider: Provider,
+) -> Certificate:
+    """Bound the gap by the residual: proved by ``H >= 0``, or estimated by its least Ritz value."""
+    pull = float(provider.alpha) / (1 + float(provider.alpha))
+    size = (1 - pull) * np.sqrt(data.loss(linear)) + np.sqrt(data.loss(data.y))
+    size += pull * np.sqrt(data.loss(data.z))
+    rounding = float(16 * EPS * size * (np.sqrt(objective) + EPS * size))
+    # A sum of squares is not negative, so the objective itself bounds the gap.
+    gap = min(_proved_gap(residual, multiplier), objective)
+    kind: Literal["proved", "estimated"] = "proved"
+    if lowest is not None and multiplier + lowest > 0.0:
+        estimate = residual**2 / (multiplier + lowest)
+        if estimate < 1e-3 * gap:
+            gap, kind = estimate, "estimated"
+    gap = gap + rounding
+    lower = max(0.0, objective - gap)
+    unexplained = 0.0 if gap <= 64 * EPS * data.loss(data.y) else np.inf
+    unit = float(np.linalg.norm(problem.g)) + abs(multiplier)
+    return Certificate(
+        lower_bound=lower,
+        gap=gap,
+        relative_gap=gap / problem.yy if problem.yy > 0.0 else unexplained,
+        kkt_residual=residual / unit if residual else 0.0,
+        kind=kind,
+    )
+
+
+def _status(
+    status: Status | None,
+    certificate: Certificate,
+    tol: float,
+    unattained: bool,
+    several: bool,
+) -> Status:
+    if certificate.relative_gap <= tol:
+        if unattained:
+            return Status.UNATTAINED
+        return Status.SEVERAL_OPTIMA if several else Status.OPTIMAL
+    return Status.STATIONARY if status is None else status

@@ -1,0 +1,98 @@
+"""The paper's sphere problem on data of any size: one product reads the data once."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from spgls._types import Array, Vector
+
+__all__ = ["LinearMap", "SphereProblem"]
+
+
+class LinearMap(Protocol):
+    """What an iterative method may ask of ``PA``."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def apply(self, v: Array) -> Array:
+        """``A v``."""
+        ...
+
+    def cross(self, u: Array) -> Array:
+        """``A' u``."""
+        ...
+
+    def gram(self, v: Array) -> Array:
+        """``A'A v``, in one read."""
+        ...
+
+
+class SphereProblem:
+    """Minimise ``q(r) = r'Hr + 2g'r + p`` over ``|r| = 1``.
+
+    ``H = L'L`` with ``L = [sqrt(gamma)/2 A, z/2]`` is an arrow: apart from its last row and column,
+    which are known, it is a multiple of the Gram matrix of ``A``. So a product with ``H`` is one
+    Gram product, one read of the data.
+
+    Parameters
+    ----------
+    matrix : LinearMap
+        ``PA`` of Theorem A.
+    y, z : ndarray of shape (m,)
+        Projected labels and goals.
+    gamma : float
+        Strength of the providers.
+
+    Attributes
+    ----------
+    g : ndarray of shape (n + 1,)
+        Linear term.
+    p : float
+        Constant term.
+    passes : float
+        Reads of the data so far.
+    """
+
+    def __init__(self, matrix: LinearMap, y: Vector, z: Vector, gamma: float) -> None:
+        self.matrix = matrix
+        self.gamma = gamma
+        self.y, self.z = y, z
+        p_y, p_z = matrix.cross(np.column_stack([y, z])).T
+        self.p_y, self.p_z = p_y, p_z
+        self.yy, self.yz, self.zz = float(y @ y), float(y @ z), float(z @ z)
+        self._tip = np.sqrt(gamma) / 4 * p_z
+        self.g = np.append(np.sqrt(gamma) / 2 * (p_z / 2 - p_y), (self.zz / 2 - self.yz) / 2)
+        self.p = float((z / 2 - y) @ (z / 2 - y))
+        self.passes = 1.0
+
+    @property
+    def size(self) -> int:
+        """Dimension of the sphere's space, one more than the number of coefficients."""
+        return len(self.g)
+
+    def product(self, r: Vector) -> Vector:
+        """``H r``."""
+        self.passes += 1.0
+        out = np.empty_like(r)
+        out[:-1] = self.gamma / 4 * self.matrix.gram(r[:-1]) + r[-1] * self._tip
+        out[-1] = self._tip @ r[:-1] + self.zz / 4 * r[-1]
+        return out
+
+    def value(self, r: Vector, product: Vector) -> float:
+        """``q(r)``, given ``H r``."""
+        return float(r @ product + 2 * (self.g @ r) + self.p)
+
+    def dense(self) -> Array:
+        """``H`` itself, for methods that factorise it: ``n + 1`` squared numbers."""
+        n = self.size - 1
+        self.passes += 1.0
+        H = np.empty((n + 1, n + 1))
+        H[:-1, :-1] = self.gamma / 4 * self.matrix.gram(np.eye(n))
+        H[-1, :-1] = H[:-1, -1] = self._tip
+        H[-1, -1] = self.zz / 4
+        return H

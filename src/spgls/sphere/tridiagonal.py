@@ -1,0 +1,82 @@
+"""The sphere problem for a tridiagonal matrix, as Lanczos methods meet it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigvalsh_tridiagonal, lapack
+
+from spgls._types import EPS, Vector
+
+__all__ = ["TridiagonalPoint", "lowest_eigenvalue", "solve_tridiagonal"]
+
+_MAX_STEPS = 100
+
+
+class TridiagonalPoint(NamedTuple):
+    """Minimiser ``h`` of ``h'Th + 2 b h_1`` on the unit sphere, and its multiplier."""
+
+    h: Vector
+    multiplier: float
+
+
+def solve_tridiagonal(
+    diagonal: Vector, off: Vector, b: float, start: float | None = None
+) -> TridiagonalPoint:
+    """Minimise ``h'Th + 2 b h_1`` over ``|h| = 1`` by safeguarded Newton on ``1/|h(lambda)|``.
+
+    ``T`` is irreducible, so every eigenvector has a first component and there is no hard case. The
+    multiplier may be negative. Each step costs two tridiagonal solves.
+
+    Parameters
+    ----------
+    diagonal, off : ndarray
+        ``T``; ``off`` has one entry less and no zeros.
+    b : float
+        Length of the linear term, positive.
+    start : float, optional
+        A guess from the left, such as the multiplier of the leading block.
+    """
+    k = len(diagonal)
+    if k == 1:
+        return TridiagonalPoint(np.array([-1.0]), b - float(diagonal[0]))
+    radius = np.zeros(k)
+    radius[:-1] += np.abs(off)
+    radius[1:] += np.abs(off)
+    lo = -float((diagonal + radius).max())
+    hi = b - float((diagonal - radius).min())
+    rhs = np.zeros(k)
+    rhs[0] = -b
+    multiplier = hi if start is None or not lo < start < hi else start
+    h = rhs
+    for _ in range(_MAX_STEPS):
+        d, e, info = lapack.dpttrf(diagonal + multiplier, off)
+        if info != 0 or not (d > 0.0).all():
+            lo = multiplier
+            multiplier = (lo + hi) / 2
+            continue
+        h, _ = lapack.dpttrs(d, e, rhs)
+        norm = float(np.linalg.norm(h))
+        if norm > 1.0:
+            lo = multiplier
+        else:
+            hi = multiplier
+        if abs(norm - 1.0) <= 4 * EPS:
+            break
+        slope, _ = lapack.dpttrs(d, e, h)
+        new = multiplier + (norm - 1.0) * norm**2 / float(h @ slope)
+        if not lo < new < hi:
+            new = (lo + hi) / 2
+        if abs(new - multiplier) <= 2 * EPS * abs(multiplier) or new == multiplier:
+            break
+        multiplier = new
+    return TridiagonalPoint(h / np.linalg.norm(h), multiplier)
+
+
+def lowest_eigenvalue(diagonal: Vector, off: Vector) -> float:
+    """Smallest eigenvalue of a symmetric tridiagonal matrix."""
+    if len(diagonal) == 1:
+        return float(diagonal[0])
+    values = eigvalsh_tridiagonal(diagonal, off, select="i", select_range=(0, 0))
+    return float(values[0])
