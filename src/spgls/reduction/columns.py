@@ -52,39 +52,19 @@ class ColumnReduction(Reduction):
 
 def reduce_by_gram(data: GameData) -> ColumnReduction | None:
     """Reduce through the Gram matrix; None where its digits cannot decide a rank."""
-    n = data.matrix.shape[1]
-    if len(data.changeable) == 0:
+    k = len(data.changeable)
+    if k == 0:
         return None
     moment, scale, raw = _centred_moment(data)
-    order = np.concatenate([data.changeable, [n, n + 1]])
-    free = data.immutable
-    kept = moment[np.ix_(order, order)] if len(free) else moment
-    if data.price is not None:
-        price = np.concatenate([data.price, [1.0, 1.0]])
-        kept = kept * np.outer(price, price)
-    k = len(data.changeable)
-    free_map = np.zeros((0, k + 2))
-    if len(free):
-        mixed = moment[np.ix_(free, order)]
-        if data.price is not None:
-            mixed = mixed * price
-        gap = np.array([1.0, -1.0])
-        before = np.append(np.diag(kept)[k:], gap @ kept[k:, k:] @ gap)
-        inverse = _certain_inverse(moment[np.ix_(free, free)])
-        if inverse is None:
-            return None
-        free_map = inverse @ mixed
-        kept = kept - mixed.T @ free_map
-        after = np.append(np.diag(kept)[k:], gap @ kept[k:, k:] @ gap)
-        if (after < _CERTAINLY_NOT * before).any():
-            return None
+    eliminated = _eliminate_free(data, moment)
+    if eliminated is None:
+        return None
+    kept, free_map = eliminated
     yy, yz, zz = kept[k, k], kept[k, k + 1], kept[k + 1, k + 1]
     if data.centred[0] is data.centred[1]:
         yz = zz = yy
     p = kept[:k, k:]
-    scale = scale[data.changeable] if len(free) else scale[:n]
-    if data.price is not None:
-        scale = scale * data.price
+    scale = scale[data.changeable] * (1.0 if data.price is None else data.price)
     d, vectors = eigh(kept[:k, :k], driver="evd", check_finite=False)
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut
@@ -175,6 +155,36 @@ def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
     moment[flat] = 0.0
     moment[:, flat] = 0.0
     return moment, np.sqrt(raw[:-2]), np.sqrt(raw[:-2] + origin)
+
+
+def _eliminate_free(data: GameData, moment: Array) -> tuple[Array, Array] | None:
+    """Moments of changeable columns, labels and goals after the immutable columns explained theirs.
+
+    Also the map to the immutable coefficients; None where rounding would decide either.
+    """
+    free, k = data.immutable, len(data.changeable)
+    price = np.concatenate([np.ones(k) if data.price is None else data.price, [1.0, 1.0]])
+    if len(free) == 0:
+        kept = moment if data.price is None else moment * np.outer(price, price)
+        return kept, np.zeros((0, k + 2))
+    n = data.matrix.shape[1]
+    order = np.concatenate([data.changeable, [n, n + 1]])
+    kept = moment[np.ix_(order, order)] * np.outer(price, price)
+    mixed = moment[np.ix_(free, order)] * price
+    inverse = _certain_inverse(moment[np.ix_(free, free)])
+    if inverse is None:
+        return None
+    free_map = inverse @ mixed
+    rest = kept - mixed.T @ free_map
+    if (_target_squares(rest[k:, k:]) < _CERTAINLY_NOT * _target_squares(kept[k:, k:])).any():
+        return None
+    return rest, free_map
+
+
+def _target_squares(gram: Array) -> Vector:
+    """Squared norms of labels, goals and their difference."""
+    gap = np.array([1.0, -1.0])
+    return np.append(np.diag(gram), gap @ gram @ gap)
 
 
 def _certain_inverse(gram: Array) -> Array | None:
