@@ -8,6 +8,7 @@ PYTEST_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint typecheck docs bench clean
@@ -62,8 +63,14 @@ docs: $(STAMP) ## build the documentation into docs/_build/html
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Built: docs/_build/html/index.html"
 
-bench: $(STAMP) ## run the benchmarks
+bench: $(PEERS) ## run the benchmarks, against other software too
 	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/iterative.py
+
+$(PEERS): $(STAMP)
+	@echo "Installing the software to compare with"
+	@$(BIN)/python -m pip install -qq --group peers
+	@touch $@
 
 clean: ## remove .venv and everything built
 	@rm -rf .venv build dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis

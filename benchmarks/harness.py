@@ -2,7 +2,7 @@
 
 The rules: both sides run in turn, A B A B, in one process and on the same number of threads; the
 first call of each is reported apart; the ratio is the median over the pairs; and it is printed
-only if our answer is certified.
+only if our answer is certified (and the peer's, where it solves the same problem).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,7 +23,19 @@ from threadpoolctl import threadpool_limits
 
 from spgls import Solution
 
-__all__ = ["CERTIFIED", "Case", "Measurement", "environment", "markdown", "measure", "save"]
+__all__ = [
+    "CERTIFIED",
+    "Case",
+    "Measurement",
+    "Timings",
+    "environment",
+    "interleave",
+    "machine",
+    "markdown",
+    "measure",
+    "ratio_cell",
+    "save",
+]
 
 #: Largest certified relative gap at which a time counts.
 CERTIFIED = 1e-9
@@ -86,30 +98,65 @@ class Measurement:
         return "met" if self.ratio <= self.target else "MISSED"
 
 
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of each call, first calls apart, and what the last calls returned."""
+
+    first_ours: float
+    first_peer: float
+    ours: np.ndarray
+    theirs: np.ndarray
+    our_results: list[Any]
+    peer_result: Any
+
+    @property
+    def ratio(self) -> float:
+        """Median over the pairs of our time to the peer's."""
+        return float(np.median(self.ours / self.theirs))
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Quartiles of the pairs' ratios."""
+        low, high = np.quantile(self.ours / self.theirs, [0.25, 0.75])
+        return float(low), float(high)
+
+
+def interleave(
+    ours: Callable[[], Any],
+    peer: Callable[[], Any],
+    *,
+    threads: int,
+    pairs: int,
+    pause: float = 0.0,
+) -> Timings:
+    """Time both sides in turn, after one call of each."""
+    with threadpool_limits(limits=threads):
+        first, result = _timed(ours)
+        first_peer, peer_result = _timed(peer)
+        seconds, results = np.empty((pairs, 2)), [result]
+        for pair in seconds:
+            pair[0], result = _timed(ours, pause)
+            pair[1], peer_result = _timed(peer, pause)
+            results.append(result)
+    return Timings(first, first_peer, seconds[:, 0], seconds[:, 1], results, peer_result)
+
+
 def measure(case: Case, threads: int) -> Measurement:
     """Time both sides in turn."""
-    with threadpool_limits(limits=threads):
-        first, solution = _timed(case.ours)
-        first_peer, _ = _timed(case.peer)
-        ours, theirs = np.empty(case.pairs), np.empty(case.pairs)
-        gap = solution.certificate.relative_gap
-        for k in range(case.pairs):
-            ours[k], solution = _timed(case.ours, case.pause)
-            theirs[k], _ = _timed(case.peer, case.pause)
-            gap = max(gap, solution.certificate.relative_gap)
+    timings = interleave(case.ours, case.peer, threads=threads, pairs=case.pairs, pause=case.pause)
+    gap = max(solution.certificate.relative_gap for solution in timings.our_results)
     certified = gap <= CERTIFIED
-    low, middle, high = np.quantile(ours / theirs, [0.25, 0.5, 0.75])
     return Measurement(
         name=case.name,
         peer=case.peer_name,
         threads=threads,
         pairs=case.pairs,
-        warm_up_ours=first,
-        warm_up_peer=first_peer,
-        ours=float(np.median(ours)),
-        theirs=float(np.median(theirs)),
-        ratio=float(middle) if certified else None,
-        ratio_quartiles=(float(low), float(high)) if certified else None,
+        warm_up_ours=timings.first_ours,
+        warm_up_peer=timings.first_peer,
+        ours=float(np.median(timings.ours)),
+        theirs=float(np.median(timings.theirs)),
+        ratio=timings.ratio if certified else None,
+        ratio_quartiles=timings.quartiles if certified else None,
         target=case.target,
         relative_gap=float(gap),
     )
@@ -122,8 +169,8 @@ def _timed(function: Callable[[], Any], pause: float = 0.0) -> tuple[float, Any]
     return time.perf_counter() - start, result
 
 
-def environment() -> dict[str, Any]:
-    """Machine, versions and date."""
+def environment(*peers: str) -> dict[str, Any]:
+    """Machine, date and versions, those of the named peers included."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _cpu_model(),
@@ -131,7 +178,7 @@ def environment() -> dict[str, Any]:
         "memory_gb": _memory_gb(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
+        "packages": {name: version(name) for name in (*PACKAGES, *peers)},
     }
 
 
@@ -152,15 +199,22 @@ def _memory_gb() -> float | None:
         return None
 
 
+def machine(about: dict[str, Any]) -> str:
+    """Return the environment as a sentence."""
+    return (
+        f"{about['date']}, {about['cpu']}, {about['cores']} cores, {about['memory_gb']} GiB, "
+        f"{about['system']}; Python {about['python']}, "
+        + ", ".join(f"{name} {number}" for name, number in about["packages"].items())
+        + "."
+    )
+
+
 def markdown(measurements: list[Measurement], about: dict[str, Any]) -> str:
     """Return the results as a page."""
     lines = [
         "# Benchmark results",
         "",
-        f"{about['date']}, {about['cpu']}, {about['cores']} cores, {about['memory_gb']} GiB, "
-        f"{about['system']}; Python {about['python']}, "
-        + ", ".join(f"{name} {about[name]}" for name in PACKAGES)
-        + ".",
+        machine(about),
         "",
         "Times in milliseconds, medians; both sides in one process, interleaved, on equally many "
         "threads. The ratio is the median of the pairs' ratios (quartiles in brackets); NC: our "
@@ -180,9 +234,6 @@ def markdown(measurements: list[Measurement], about: dict[str, Any]) -> str:
 
 
 def _row(m: Measurement) -> list[str]:
-    ratio = "NC"
-    if m.ratio is not None and m.ratio_quartiles is not None:
-        ratio = f"{m.ratio:.2f} [{m.ratio_quartiles[0]:.2f}, {m.ratio_quartiles[1]:.2f}]"
     return [
         m.name,
         m.peer,
@@ -190,13 +241,22 @@ def _row(m: Measurement) -> list[str]:
         str(m.pairs),
         f"{1e3 * m.ours:.3g}",
         f"{1e3 * m.theirs:.3g}",
-        ratio,
+        ratio_cell(m.ratio, m.ratio_quartiles),
         f"{m.target:g}",
         m.verdict,
     ]
 
 
-def save(measurements: list[Measurement], about: dict[str, Any], folder: Path, name: str) -> Path:
+def ratio_cell(ratio: float | None, quartiles: tuple[float, float] | None) -> str:
+    """Return a ratio with its quartiles, or NC."""
+    if ratio is None or quartiles is None:
+        return "NC"
+    return f"{ratio:.2f} [{quartiles[0]:.2f}, {quartiles[1]:.2f}]"
+
+
+def save(
+    measurements: Sequence[Any], page: str, about: dict[str, Any], folder: Path, name: str
+) -> Path:
     """Write ``name.json`` and ``name.md`` and return the latter's path."""
     folder.mkdir(parents=True, exist_ok=True)
     record = {
@@ -204,6 +264,6 @@ def save(measurements: list[Measurement], about: dict[str, Any], folder: Path, n
         "measurements": [{**asdict(m), "verdict": m.verdict} for m in measurements],
     }
     (folder / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
-    page = folder / f"{name}.md"
-    page.write_text(markdown(measurements, about))
-    return page
+    path = folder / f"{name}.md"
+    path.write_text(page)
+    return path

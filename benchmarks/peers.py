@@ -11,34 +11,43 @@ Traps
 - GLTR hands back a fresh ``x`` on each call, so without room for all Lanczos vectors
   (``extra_vectors``) what it returns is wrong, and it reports success also when it ran out of
   iterations: judge the answer, not the status.
-- pymanopt asks for the Euclidean gradient at every Hessian product, and its stopping rule for the
-  inner iteration depends on the scale of the cost: keep the last gradient, and scale.
+- pymanopt asks for the Euclidean gradient at every Hessian product: keep the last one. It stops at
+  points that are not the global optimum, which only the judge can tell.
 """
 
 from __future__ import annotations
 
-import os
+from collections import deque
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pymanopt
+from galahad import gltr
 from pymanopt.manifolds import Sphere
 from pymanopt.optimizers import TrustRegions
 
 from spgls.sphere import from_sphere, to_sphere
 
-if os.environ.get("OMP_PROC_BIND", "false").lower() != "false":
-    raise SystemExit("Unset OMP_PROC_BIND: it pins both sides to one core, and GLTR is not faster.")
-from galahad import gltr
-
-__all__ = ["PEERS", "Answer", "Game", "Judgement", "Peer", "SphereProblem", "judge", "tighten"]
+__all__ = [
+    "Answer",
+    "Game",
+    "Judgement",
+    "Peer",
+    "SphereProblem",
+    "galahad_gltr",
+    "judge",
+    "pymanopt_rtr",
+    "tighten",
+]
 
 #: GLTR keeps this many Lanczos vectors, so it can take this many steps.
 STEPS = 1000
 #: Outer iterations of pymanopt.
 OUTER = 500
+#: Relative tolerances to try, loosest first.
+TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(2, 25))
 
 
 class Game(NamedTuple):
@@ -128,43 +137,91 @@ def pymanopt_rtr(game: Game, tolerance: float) -> Answer:
     """pymanopt's Riemannian trust regions from ones/norm; the tolerance is relative to ``|g|``."""
     start = perf_counter()
     problem = SphereProblem(game)
-    unit = 1.0 / float(game.y @ game.y)
     manifold = Sphere(problem.size)
-    last: dict[str, Any] = {"point": None, "residual": None, "gradient": None}
+    # The point it stands at and the one it tries: after a rejection it goes back.
+    recent: deque[tuple[np.ndarray, np.ndarray, list[np.ndarray]]] = deque(maxlen=2)
 
-    def at(r: np.ndarray) -> dict[str, Any]:
-        if last["point"] is not r:
-            last.update(point=r, residual=problem.apply(r) + problem.centre, gradient=None)
-        return last
+    def at(r: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        for point, residual, gradients in recent:
+            if point is r:
+                return residual, gradients
+        recent.append((r, problem.apply(r) + problem.centre, []))
+        return recent[-1][1:]
 
     @pymanopt.function.numpy(manifold)
     def cost(r):
-        residual = at(r)["residual"]
-        return unit * float(residual @ residual)
+        residual, _ = at(r)
+        return float(residual @ residual)
 
     @pymanopt.function.numpy(manifold)
     def gradient(r):
-        here = at(r)
-        if here["gradient"] is None:
-            here["gradient"] = 2.0 * unit * problem.cross(here["residual"])
-        return here["gradient"]
+        residual, gradients = at(r)
+        if not gradients:
+            gradients.append(2.0 * problem.cross(residual))
+        return gradients[0]
 
     @pymanopt.function.numpy(manifold)
     def hessian(r, direction):
-        return 2.0 * unit * problem.product(direction)
+        return 2.0 * problem.product(direction)
 
     optimizer = TrustRegions(
         verbosity=0,
         max_iterations=OUTER,
-        min_gradient_norm=tolerance * 2.0 * unit * float(np.linalg.norm(problem.g)),
+        min_gradient_norm=tolerance * 2.0 * float(np.linalg.norm(problem.g)),
         min_step_size=0.0,
     )
     result = optimizer.run(
-        pymanopt.Problem(
-            manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian
-        ),
+        pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian),
         initial_point=np.full(problem.size, 1.0 / np.sqrt(problem.size)),
     )
     r = result.point
     coef = from_sphere(r[:-1], float(r[-1]), game.gamma).w
     return Answer(coef, problem.products, perf_counter() - start)
+
+
+class Judgement(NamedTuple):
+    """The one measure all answers are held to.
+
+    Attributes
+    ----------
+    relative_gap : float
+        ``|rho|^2 / (lambda |y|^2)``, a bound on the distance from the global optimum that needs
+        only ``H >= 0``; infinite for ``lambda <= 0``, where it proves nothing.
+    kkt_residual : float
+        ``|rho| / |g|`` for ``rho = (H + lambda I) r + g`` and ``lambda = -r'(Hr + g)``.
+    objective : float
+        ``|Lr + z/2 - y|^2 / |y|^2``.
+    """
+
+    relative_gap: float
+    kkt_residual: float
+    objective: float
+
+
+def judge(game: Game, coef: np.ndarray) -> Judgement:
+    """Judge coefficients, whoever found them, by the data alone."""
+    problem = SphereProblem(game)
+    point = to_sphere(coef, game.gamma)
+    r = np.append(point.w, point.alpha)
+    r /= np.linalg.norm(r)
+    error = problem.apply(r) + problem.centre
+    slope = problem.cross(error)
+    multiplier = -float(r @ slope)
+    rho = slope + multiplier * r
+    size = float(game.y @ game.y)
+    return Judgement(
+        float(rho @ rho) / (multiplier * size) if multiplier > 0.0 else np.inf,
+        float(np.linalg.norm(rho) / np.linalg.norm(problem.g)),
+        float(error @ error) / size,
+    )
+
+
+def tighten(peer: Peer, game: Game, gap: float) -> float:
+    """Return the loosest tolerance, by half decades, that brings a peer to the gap.
+
+    A peer that never gets there keeps the tightest.
+    """
+    for tolerance in TOLERANCES:
+        if judge(game, peer(game, tolerance).coef).relative_gap <= gap:
+            break
+    return tolerance

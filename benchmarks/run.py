@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from harness import Case, Measurement, environment, measure, save
+from harness import Case, Measurement, environment, markdown, measure, save
 from sklearn.linear_model import Ridge
 
 from spgls import solve
@@ -96,7 +96,8 @@ def main() -> None:
         for threads in options.threads:
             measurements.append(measure(case, threads))
             print(report(measurements[-1]), flush=True)
-    page = save(measurements, environment(), options.out, "solve")
+    about = environment()
+    page = save(measurements, markdown(measurements, about), about, options.out, "solve")
     print(f"Written: {page} and {page.with_suffix('.json').name}")
 
 

@@ -16,12 +16,13 @@ from spgls import (
     Status,
     best_response,
     certify,
+    compare_solvers,
     gamma_from_pull,
     movement,
     solve,
     undo_response,
 )
-from spgls.solvers import Spectral
+from spgls.solvers import GLTR, Spectral
 
 M, N = 6, 3
 X = np.random.default_rng(0).normal(size=(M, N))
@@ -33,6 +34,7 @@ anything = object()
 
 FUNCTIONS = {
     "solve": (solve, {"X": X, "y": y, "z": z, "gamma": 0.5}),
+    "compare_solvers": (compare_solvers, {"X": X, "y": y, "z": z, "gamma": 0.5}),
     "certify": (certify, {"X": X, "y": y, "z": z, "gamma": 0.5, "coef": coef}),
     "best_response": (best_response, {"X": X, "z": z, "coef": coef, "gamma": 0.5}),
     "movement": (movement, {"X": X, "z": z, "coef": coef, "gamma": 0.5}),
@@ -238,15 +240,15 @@ FLAGS = [
     ]
 ]
 SOLVERS = [
-    ("", ValueError, "must be one of auto, spectral.*got ''"),
-    ("magic", ValueError, "must be one of auto, spectral.*got 'magic'"),
+    ("", ValueError, "must be one of auto, .*spectral.*got ''"),
+    ("magic", ValueError, "must be one of auto, .*spectral.*got 'magic'"),
     (
         Spectral,
         TypeError,
         r"or a solver object; got the class Spectral, not an object such as Spectral\(\)",
     ),
     *(
-        (value, TypeError, f"must be one of auto, spectral.*or a solver object; got {given}")
+        (value, TypeError, f"must be one of auto, .*spectral.*or a solver object; got {given}")
         for value, given in [
             (None, "None"),
             (1, "1"),
@@ -257,6 +259,93 @@ SOLVERS = [
             (anything, "an object"),
         ]
     ),
+]
+SOLVER_LISTS = [
+    (
+        "gltr",
+        TypeError,
+        r"must be None or a list of names and solver objects; got 'gltr'\. Pass \['gltr'\]",
+    ),
+    *(
+        (value, TypeError, f"must be None or a list of names and solver objects; got {given}")
+        for value, given in [
+            (1, "1"),
+            (nan, "nan"),
+            (True, "True"),
+            ({"gltr": 1}, "a dict"),
+            (anything, "an object"),
+            (GLTR(), "a GLTR"),
+            (GLTR, "the class GLTR, not an object such as"),
+        ]
+    ),
+    ([], ValueError, "must hold at least one name or solver object; got none"),
+    (
+        ["gltr", "magic"],
+        ValueError,
+        r"^solvers\[1\] must be one of auto, .*; got 'magic'",
+    ),
+    (
+        ["gltr", GLTR],
+        TypeError,
+        r"^solvers\[1\] must be one of .*got the class GLTR, not",
+    ),
+    (["gltr", None], TypeError, r"^solvers\[1\] must be one of .* or a solver object; got None"),
+    (["gltr", GLTR()], ValueError, "must differ from each other; got gltr twice"),
+    (["auto", "spectral"], ValueError, "must differ from each other; got spectral twice"),
+]
+COUNTS = [
+    *(
+        (value, TypeError, f"must be a positive whole number or None; got {given}")
+        for value, given in [
+            ("10", "'10'"),
+            (10.0, "10.0"),
+            (1.5, "1.5"),
+            (nan, "nan"),
+            (inf, "inf"),
+            (True, "True"),
+            (np.True_, "True"),
+            (1j, "1j"),
+            ([10], "a list"),
+            (np.array([10]), r"ndarray of shape \(1,\)"),
+            (anything, "an object"),
+        ]
+    ),
+    *(
+        (value, ValueError, f"must be a positive whole number or None; got {given}")
+        for value, given in [(0, "0"), (-1, "-1"), (np.int64(-5), "-5"), (-(10**400), "-1000")]
+    ),
+]
+SEED = r"must be None, a seed \(a whole number of at least 0\) or a numpy Generator; "
+RNGS = [
+    *(
+        (value, TypeError, f"{SEED}got {given}")
+        for value, given in [
+            ("random", "'random'"),
+            (1.0, "1.0"),
+            (nan, "nan"),
+            (inf, "inf"),
+            (True, "True"),
+            (1j, "1j"),
+            ([1, 2], "a list"),
+            (np.arange(2), r"ndarray of shape \(2,\)"),
+            (np.random.RandomState(0), r"a RandomState\. Pass numpy\.random\.default_rng\(seed\)"),
+            (np.random.Generator, "the class Generator"),
+            (anything, "an object"),
+        ]
+    ),
+    *((value, ValueError, f"{SEED}got {value}") for value in (-1, np.int64(-5))),
+]
+CALLBACKS = [
+    (value, TypeError, f"must be None or a function of one Step, such as print; got {given}")
+    for value, given in [
+        ("print", "'print'"),
+        (1, "1"),
+        (nan, "nan"),
+        (True, "True"),
+        ([print], "a list"),
+        ({}, "a dict"),
+        (anything, "an object"),
+    ]
 ]
 PULLS = [
     (value, error, f"{message}.* It is the share of the gap")
@@ -287,8 +376,16 @@ GAME = {
     "sample_weight": WEIGHTS,
 }
 DENSE = [case for case in TABLES if not sp.issparse(case[0])]
+SOLVING = {
+    "fit_intercept": FLAGS,
+    "tol": POSITIVE,
+    "max_iter": COUNTS,
+    "rng": RNGS,
+    "callback": CALLBACKS,
+}
 BAD = {
-    "solve": GAME | {"fit_intercept": FLAGS, "solver": SOLVERS, "tol": POSITIVE},
+    "solve": GAME | SOLVING | {"solver": SOLVERS},
+    "compare_solvers": GAME | SOLVING | {"solvers": SOLVER_LISTS},
     "certify": GAME | {"coef": COLUMNS, "intercept": NUMBERS},
     "best_response": {"X": DENSE} | REACTION,
     "movement": {"X": TABLES} | REACTION,

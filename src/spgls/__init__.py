@@ -7,6 +7,7 @@ least-squares loss, solved globally and certified.
 
 from __future__ import annotations
 
+from spgls.compare import Comparison, Trial, compare_solvers
 from spgls.game import best_response, gamma_from_pull, movement, undo_response
 from spgls.solve import certify, solve
 from spgls.solvers import Solution, Stats, Status, Step
@@ -16,12 +17,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Certificate",
+    "Comparison",
     "Solution",
     "Stats",
     "Status",
     "Step",
+    "Trial",
     "best_response",
     "certify",
+    "compare_solvers",
     "gamma_from_pull",
     "movement",
     "solve",

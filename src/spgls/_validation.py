@@ -87,17 +87,26 @@ def check_rng(value: Any) -> np.random.Generator | None:
     """Return a random generator from a seed or a generator, or None."""
     if value is None or isinstance(value, np.random.Generator):
         return value
+    message = (
+        "rng must be None, a seed (a whole number of at least 0) or a numpy Generator; "
+        f"got {describe(value)}."
+    )
+    if isinstance(value, np.random.RandomState):
+        raise TypeError(f"{message} Pass numpy.random.default_rng(seed).")
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"rng must be a seed or a numpy Generator; got {describe(value)}.")
+        raise TypeError(message)
     if value < 0:
-        raise ValueError(f"rng must be a seed of at least 0 or a numpy Generator; got {value!r}.")
+        raise ValueError(message)
     return np.random.default_rng(int(value))
 
 
 def check_callback(value: Any) -> Any:
     """Return something to call, or None."""
     if value is not None and not callable(value):
-        raise TypeError(f"callback must be callable or None; got {describe(value)}.")
+        raise TypeError(
+            "callback must be None or a function of one Step, such as print; "
+            f"got {describe(value)}."
+        )
     return value
 
 

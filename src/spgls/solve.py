@@ -18,12 +18,27 @@ from spgls.solvers import Controls, Solution, Step, resolve
 from spgls.solvers.spectral import certify_predictor
 from spgls.sphere import Certificate
 
-__all__ = ["certify", "solve"]
+__all__ = ["certify", "read_controls", "read_strength", "solve"]
 
 _GAMMA = (
     "Small is strong; gamma_from_pull finds the one at which providers close a given share of the "
     "gap to their goal. Against honest providers fit least squares."
 )
+
+
+def read_strength(gamma: Any) -> float:
+    """Return one positive strength."""
+    return check_number(gamma, "gamma", above=0.0, advice=_GAMMA)
+
+
+def read_controls(tol: Any, max_iter: Any, rng: Any, callback: Any) -> Controls:
+    """Return what a user asks of every solver."""
+    return Controls(
+        tol=check_number(tol, "tol", above=0.0),
+        max_iter=check_count(max_iter, "max_iter"),
+        rng=check_rng(rng),
+        callback=check_callback(callback),
+    )
 
 
 def solve(
@@ -80,6 +95,7 @@ def solve(
     See Also
     --------
     certify : check a predictor, wherever it came from.
+    compare_solvers : solve one game by every method.
 
     Examples
     --------
@@ -94,13 +110,8 @@ def solve(
     >>> solution.certificate.relative_gap < 1e-12
     True
     """
-    strength = check_number(gamma, "gamma", above=0.0, advice=_GAMMA)
-    controls = Controls(
-        tol=check_number(tol, "tol", above=0.0),
-        max_iter=check_count(max_iter, "max_iter"),
-        rng=check_rng(rng),
-        callback=check_callback(callback),
-    )
+    strength = read_strength(gamma)
+    controls = read_controls(tol, max_iter, rng, callback)
     chosen = resolve(solver)
     data = GameData.from_user(
         X,
@@ -153,7 +164,7 @@ def certify(
     >>> certify(X, y, z, 0.5, solve(X, y, z, 0.5).coef).relative_gap < 1e-12
     True
     """
-    strength = check_number(gamma, "gamma", above=0.0, advice=_GAMMA)
+    strength = read_strength(gamma)
     data = GameData.from_user(
         X,
         y,

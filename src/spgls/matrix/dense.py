@@ -18,6 +18,8 @@ Order: TypeAlias = Literal["C", "F"]
 
 #: Rows whose mean stands in for that of all rows.
 _TYPICAL = 256
+#: Up to so many columns, one product of BLAS for each beats one for all.
+_FEW = 3
 
 
 class DenseMatrix:
@@ -44,9 +46,9 @@ class DenseMatrix:
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
-        # A block of columns is faster by pieces: BLAS does badly with few columns and many rows.
         if self._direct and shift is None and v.ndim == 1:
             return np.asarray(self.values @ v)
+        # A block of columns is faster by pieces: BLAS does badly with few columns and many rows.
         out = np.empty((self.shape[0], *v.shape[1:]))
         for rows, block in self._blocks(shift):
             np.matmul(block, v, out=out[rows])
@@ -56,13 +58,24 @@ class DenseMatrix:
         """``A' u``."""
         if self._direct and shift is None and u.ndim == 1:
             return np.asarray(self.values.T @ u)
+        if self._direct and shift is None and u.shape[1] <= _FEW:
+            columns = [self.values.T @ np.ascontiguousarray(u[:, j]) for j in range(u.shape[1])]
+            return np.column_stack(columns) if columns else np.zeros((self.shape[1], 0))
         out = np.zeros((self.shape[1], *u.shape[1:]))
         for rows, block in self._blocks(shift):
             out += block.T @ u[rows]
         return out
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
-        """``A' M A v``, one read of each row block."""
+        """``A' M A v``.
+
+        For one vector BLAS streams the data twice faster than blocks can be read once from here;
+        blocks of columns, narrower types and shifts go block by block.
+        """
+        if self._direct and shift is None and v.ndim == 1:
+            t = self.values @ v
+            t = t if middle is None else middle(slice(0, len(t)), t)
+            return np.asarray(self.values.T @ t)
         out = np.zeros((self.shape[1], *v.shape[1:]))
         for rows, block in self._blocks(shift):
             t = block @ v

@@ -63,6 +63,18 @@ class ScaledMatrix:
         """``A' M A v``, reading the data once; ``middle`` is ``M``, the identity by default."""
         return self._gather(self.matrix.gram(self._spread(v), self.shift, self._between(middle)))
 
+    def square(self) -> Array:
+        """``A'A`` itself, in one read."""
+        m, _ = self.matrix.shape
+        weight = None if self.row is None else self.row**2
+        square = self.matrix.moment(np.zeros((m, 0)), weight, self.shift)
+        if self.columns is not None:
+            square = square[np.ix_(self.columns, self.columns)]
+        if self.column is not None:
+            square *= self.column
+            square *= self.column[:, None]
+        return square
+
     def _between(self, middle: RowMap | None) -> RowMap | None:
         row = self.row
         if row is None:
@@ -127,18 +139,24 @@ class ProjectedMatrix:
         """``A' P u``."""
         return np.asarray(self.matrix.cross(u) - self.overlap @ (self.basis.T @ u))
 
-    def gram(self, v: Array) -> Array:
-        """``A' P A v``, reading the data once."""
+    def gram(self, v: Array, middle: RowMap | None = None) -> Array:
+        """``A' P M P A v``; ``middle`` is ``M``, the identity by default."""
         along = self.overlap.T @ v
         left = np.zeros_like(along)
 
         def project(rows: slice, t: Array) -> Array:
             t = t - self.basis[rows] @ along
+            if middle is not None:
+                t = middle(rows, t)
             left[...] += self.basis[rows].T @ t
             return t
 
         out = self.matrix.gram(v, project)
         return np.asarray(out - self.overlap @ left)
+
+    def square(self) -> Array:
+        """``A'PA`` itself, in one read and as accurate as its products."""
+        return self.gram(np.eye(self.shape[1]))
 
 
 def _contains_intercept(matrix: ScaledMatrix, basis: Array) -> bool:

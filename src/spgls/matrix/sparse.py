@@ -180,6 +180,9 @@ class SparseMatrix:
         minor = a.shape[1] if self._by_rows else a.shape[0]
         kind = sp.csr_array if self._by_rows else sp.csc_array
         limit = block_length(2)  # an entry and its index
+        if self._double and shift is None and a.nnz <= limit:
+            yield slice(0, major), a
+            return
         at = 0
         while at < major:
             end = int(np.searchsorted(a.indptr, int(a.indptr[at]) + limit, side="right")) - 1

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from spgls.solvers.admm import ADMM
 from spgls.solvers.base import Capabilities, Solver, available_solvers, resolve
 from spgls.solvers.gltr import GLTR
 from spgls.solvers.iterate import Controls
+from spgls.solvers.ltrsr import LTRSR
+from spgls.solvers.rtr_newton import RTRNewton
 from spgls.solvers.solution import Solution, Stats, Status, Step
 from spgls.solvers.spectral import Spectral
 
 __all__ = [
+    "ADMM",
     "GLTR",
+    "LTRSR",
     "Capabilities",
     "Controls",
+    "RTRNewton",
     "Solution",
     "Solver",
     "Spectral",

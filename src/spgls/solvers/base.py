@@ -69,15 +69,16 @@ def available_solvers() -> tuple[Capabilities, ...]:
     return tuple(solver.capabilities for solver in _REGISTRY.values())
 
 
-def resolve(solver: Any) -> Solver:
+def resolve(solver: Any, argument: str = "solver") -> Solver:
     """Return a solver object from a name, from "auto", or from such an object."""
     if isinstance(solver, Solver) and not isinstance(solver, type):
         return solver
     names = ("auto", *_REGISTRY)
     if not isinstance(solver, str):
         raise TypeError(
-            f"solver must be one of {', '.join(names)} or a solver object; got {describe(solver)}."
+            f"{argument} must be one of {', '.join(names)} or a solver object; "
+            f"got {describe(solver)}."
         )
-    name = check_choice(solver, "solver", names)
+    name = check_choice(solver, argument, names)
     chosen: Solver = _REGISTRY["spectral" if name == "auto" else name]()
     return chosen

@@ -1,30 +1,38 @@
-"""The hard case at a singular ``H``, which no Krylov space started at ``g`` contains.
+"""The hard case, whose optimum no Krylov space started at ``g`` contains.
 
-If ``H`` is singular and the sphere can be reached at ``lambda = 0``, the optimum needs ``A^+ y``,
-``A^+ z`` and perhaps a vector of the null space. Two least-squares solves and a closed form give
-it, with the smallest ``alpha``; no eigenvector is needed.
+A Krylov method that ends at a multiplier below zero may have missed the lowest eigenvector of
+``H``. A short Lanczos run from a random vector tells. If ``H`` is singular, the optimum needs
+``A^+ y``, ``A^+ z`` and perhaps a vector of the null space: two least-squares solves and a closed
+form give it, with the smallest ``alpha``. Otherwise a trace of the eigenvector in the start vector
+is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from spgls._types import EPS, Vector
-from spgls.solvers.iterate import Iterate
+from spgls.solvers.iterate import Controls, Iterate
+from spgls.solvers.lanczos import lanczos
+from spgls.solvers.lowest import lowest_pair
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.problem import to_sphere
 
-__all__ = ["hard_candidate", "with_hard_case"]
+__all__ = ["hard_candidate", "hard_iterate", "with_hard_case"]
+
+#: Limit on products spent on the smallest eigenvalue of ``H``.
+_LOWEST_PRODUCTS = 200
 
 
 def with_hard_case(
-    problem: SphereProblem, iterates: Iterator[Iterate], aim: float, max_iter: int
+    problem: SphereProblem, iterates: Iterator[Iterate], controls: Controls, max_iter: int
 ) -> Iterator[Iterate]:
-    """Pass iterates on; where they end at a multiplier of zero or less, try the hard case first.
+    """Pass iterates on; where they end at a multiplier of zero or less, look beyond their space.
 
     Parameters
     ----------
@@ -32,22 +40,54 @@ def with_hard_case(
         The problem.
     iterates : iterator of Iterate
         A Krylov method.
-    aim : float
-        Gap at which it ends.
+    controls : Controls
+        Tolerance and source of randomness.
     max_iter : int
-        Limit on the iterations of each least-squares solve.
+        Limit on the iterations of each further solve.
     """
+    aim = controls.aim(problem.yy)
     for iterate in iterates:
-        if (iterate.final or iterate.gap() <= aim) and iterate.multiplier <= 0.0:
-            r = hard_candidate(problem, max_iter)
-            if r is not None:
-                product = problem.product(r)
-                objective = max(0.0, problem.value(r, product))
-                if objective <= iterate.objective + aim:
-                    residual = float(np.linalg.norm(product + problem.g))
-                    yield Iterate(0.0, objective, residual, r.copy, final=True, several=True)
-                    return
-        yield iterate
+        if iterate.multiplier > 0.0 or not (iterate.final or iterate.gap() <= aim):
+            yield iterate
+            continue
+        yield from _beyond(problem, iterate, controls, max_iter)
+        return
+
+
+def _beyond(
+    problem: SphereProblem, iterate: Iterate, controls: Controls, max_iter: int
+) -> Iterator[Iterate]:
+    aim = controls.aim(problem.yy)
+    pair = lowest_pair(problem, controls.generator(), iterate.multiplier, _LOWEST_PRODUCTS)
+    if pair.value + iterate.multiplier > pair.error:
+        yield replace(iterate, lowest=pair.value - pair.error, final=True)
+        return
+    hard = hard_iterate(problem, iterate, aim, max_iter)
+    if hard is not None:
+        yield hard
+        return
+    # Of the two optima, the one with the smaller last coordinate has the smaller alpha.
+    trace = np.copysign(aim / 4, pair.vector[-1]) * pair.vector
+    for traced in lanczos(problem, problem.g + trace, reorthogonalise=True):
+        ended = traced.gap() <= aim or traced.final
+        yield replace(traced, lowest=pair.value, final=ended, several=True, product=None)
+        if ended:
+            return
+
+
+def hard_iterate(
+    problem: SphereProblem, iterate: Iterate, aim: float, max_iter: int
+) -> Iterate | None:
+    """Return the optimum at ``lambda = 0``, if it is as good as a given iterate."""
+    r = hard_candidate(problem, max_iter)
+    if r is None:
+        return None
+    product = problem.product(r)
+    objective = max(0.0, problem.value(r, product))
+    if objective > iterate.objective + aim:
+        return None
+    residual = float(np.linalg.norm(product + problem.g))
+    return Iterate(0.0, objective, residual, r.copy, final=True, several=True)
 
 
 def hard_candidate(problem: SphereProblem, max_iter: int) -> Vector | None:

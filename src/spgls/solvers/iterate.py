@@ -20,7 +20,7 @@ from spgls.sphere.problem import from_sphere
 __all__ = ["Controls", "Iterate", "run", "sphere_problem"]
 
 #: A solver aims at this share of the gap allowed, so that rounding does not spoil the certificate.
-_AIM = 0.1
+_AIM = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class Iterate:
         ``|(H + lambda I) r + g|``.
     point : callable
         Makes ``r``; called only for the iterate that is returned.
+    product : callable, optional
+        Makes ``H r`` where the method has it without another read of the data.
     lowest : float, optional
         Estimate of the smallest eigenvalue of ``H``, where the method has one.
     final : bool
@@ -80,16 +82,14 @@ class Iterate:
     residual: float
     point: Callable[[], Vector]
     lowest: float | None = None
+    product: Callable[[], Vector] | None = None
     final: bool = False
     several: bool = False
 
     def gap(self) -> float:
         """Distance of the objective from the optimum, proved for a positive multiplier."""
-        curvature = self.multiplier + max(self.lowest or 0.0, 0.0)
-        proved = _proved_gap(self.residual, self.multiplier)
-        if self.lowest is None or curvature <= 0.0:
-            return proved
-        return min(proved, self.residual**2 / curvature)
+        lowest = max(self.lowest or 0.0, 0.0)
+        return _proved_gap(self.residual, self.multiplier + lowest)
 
 
 def _proved_gap(residual: float, multiplier: float) -> float:
@@ -173,10 +173,11 @@ def _finish(
 ) -> Solution:
     """From the last iterate to a predictor, with its objective and residual measured anew."""
     gamma = problem.gamma
-    r = _zero_predictor(problem.size) if best is None else best.point()
-    r = r / np.linalg.norm(r)
-    r, unattained = _step_back_from_infinity(problem, r, controls.tol)
-    product = problem.product(r)
+    r, product = _final_point(problem, best)
+    unattained = _reads_goal(problem, r, controls.tol)
+    if unattained:
+        r = _step_back_from_infinity(problem, r, controls.tol)
+        product = problem.product(r)
     slope = product + problem.g
     multiplier = -float(r @ slope)
     residual = float(np.linalg.norm(slope + multiplier * r))
@@ -203,31 +204,47 @@ def _finish(
     )
 
 
-def _zero_predictor(size: int) -> Vector:
-    r = np.zeros(size)
-    r[-1] = -1.0
-    return r
+def _final_point(problem: SphereProblem, best: Iterate | None) -> tuple[Vector, Vector]:
+    """The unit vector a method ended at, and its product with ``H``."""
+    if best is None:
+        r = np.zeros(problem.size)
+        r[-1] = -1.0
+        return r, problem.product(r)
+    r = best.point()
+    norm = float(np.linalg.norm(r))
+    if r[-1] > 0.0 and not problem.g.any():
+        # Without a linear term -r is as good, and has the smaller alpha.
+        norm = -norm
+    if best.product is None:
+        return r / norm, problem.product(r / norm)
+    return r / norm, best.product() / norm
 
 
-def _step_back_from_infinity(problem: SphereProblem, r: Vector, tol: float) -> tuple[Vector, bool]:
-    """Replace a point too near ``alpha~ = 1`` by one of finite coefficients, within ``tol``.
+def _reads_goal(problem: SphereProblem, r: Vector, tol: float) -> bool:
+    """Whether a point near ``alpha~ = 1`` is on its way to an optimum that no predictor attains.
 
-    Only where ``A'(y - z) = 0`` is that point an optimum that no predictor attains.
+    That takes ``A'(y - z) = 0``, which costs a read of the data to see; so look only where the
+    coefficients are large already.
     """
+    away = float(r[:-1] @ r[:-1]) / 4
+    if r[-1] < 0.9 or away * problem.zz > 1e4 * tol * problem.yy:
+        return False
     gap = float(np.linalg.norm(problem.p_y - problem.p_z))
     size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
-    if r[-1] < 0.9 or gap > 1e-12 * size:
-        return r, False
+    return gap <= 1e-12 * size
+
+
+def _step_back_from_infinity(problem: SphereProblem, r: Vector, tol: float) -> Vector:
+    """Return a point of smaller coefficients whose loss is within ``tol`` of the infimum."""
     direction = r[:-1] if r[:-1].any() else np.ones(problem.size - 1)
     direction = direction / np.linalg.norm(direction)
     problem.passes += 1.0
     stretch = problem.gamma * float(direction @ problem.matrix.gram(direction))
     room = stretch + 2 * abs(problem.zz - problem.yz) + problem.zz
-    s = min(tol * problem.yy / (4 * room), 0.25) if room > 0.0 else 0.25
-    s = max(s, 1e-30)
-    if 1.0 - r[-1] > 2 * s:
-        return r, False
-    return np.append(2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s), True
+    s = max(min(tol * problem.yy / (4 * room), 0.25), 1e-30) if room > 0.0 else 0.25
+    if float(r[:-1] @ r[:-1]) / 4 > s:
+        return r
+    return np.append(2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s)
 
 
 def _certify(
@@ -248,8 +265,8 @@ def _certify(
     # A sum of squares is not negative, so the objective itself bounds the gap.
     gap = min(_proved_gap(residual, multiplier), objective)
     kind: Literal["proved", "estimated"] = "proved"
-    if lowest is not None and multiplier + lowest > 0.0:
-        estimate = residual**2 / (multiplier + lowest)
+    if lowest is not None and lowest > 0.0:
+        estimate = _proved_gap(residual, multiplier + lowest)
         if estimate < 1e-3 * gap:
             gap, kind = estimate, "estimated"
     gap = gap + rounding

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from spgls.sphere.certificate import Certificate, build_certificate, dual_bound, stationarity
+from spgls.sphere.dense import DensePoint, solve_dense
 from spgls.sphere.fixed_norm import solve_fixed_norm
 from spgls.sphere.problem import from_sphere, scls_terms, to_sphere
 from spgls.sphere.secular import SmallSolution, solve_sphere
 
 __all__ = [
     "Certificate",
+    "DensePoint",
     "SmallSolution",
     "build_certificate",
     "dual_bound",
     "from_sphere",
     "scls_terms",
+    "solve_dense",
     "solve_fixed_norm",
     "solve_sphere",
     "stationarity",

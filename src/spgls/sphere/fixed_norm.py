@@ -31,7 +31,7 @@ def solve_fixed_norm(d: Vector, p: Vector, t: float, nullity: int) -> FixedNormP
     Parameters
     ----------
     d : ndarray
-        Positive diagonal.
+        Diagonal, positive where there is a nullity and of any sign elsewhere.
     p : ndarray
         Linear term.
     t : float

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigvalsh_tridiagonal, lapack
+from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal, lapack
 
 from spgls._types import EPS, Vector
 
 __all__ = ["TridiagonalPoint", "lowest_eigenvalue", "solve_tridiagonal"]
 
 _MAX_STEPS = 100
+#: A norm this far from one at the end says that the root is closer to the pole than rounding.
+_NORM_ERROR = 1e-8
 
 
 class TridiagonalPoint(NamedTuple):
@@ -26,15 +28,17 @@ def solve_tridiagonal(
 ) -> TridiagonalPoint:
     """Minimise ``h'Th + 2 b h_1`` over ``|h| = 1`` by safeguarded Newton on ``1/|h(lambda)|``.
 
-    ``T`` is irreducible, so every eigenvector has a first component and there is no hard case. The
-    multiplier may be negative. Each step costs two tridiagonal solves.
+    ``T`` is irreducible, so every eigenvector has a first component and there is no hard case on
+    paper. Below rounding there is: a first component of 1e-30 is as good as none, and the lowest
+    eigenvector has to be added. The multiplier may be negative. Each step costs two tridiagonal
+    solves.
 
     Parameters
     ----------
     diagonal, off : ndarray
         ``T``; ``off`` has one entry less and no zeros.
     b : float
-        Length of the linear term, positive.
+        Length of the linear term, not negative.
     start : float, optional
         A guess from the left, such as the multiplier of the leading block.
     """
@@ -48,8 +52,10 @@ def solve_tridiagonal(
     hi = b - float((diagonal - radius).min())
     rhs = np.zeros(k)
     rhs[0] = -b
+    if b <= EPS**2 * (hi - lo):
+        return _at_the_pole(diagonal, off, rhs, lo)
     multiplier = hi if start is None or not lo < start < hi else start
-    h = rhs
+    h, norm = rhs, 0.0
     for _ in range(_MAX_STEPS):
         d, e, info = lapack.dpttrf(diagonal + multiplier, off)
         if info != 0 or not (d > 0.0).all():
@@ -71,6 +77,29 @@ def solve_tridiagonal(
         if abs(new - multiplier) <= 2 * EPS * abs(multiplier) or new == multiplier:
             break
         multiplier = new
+    if abs(norm - 1.0) > _NORM_ERROR and np.isfinite(multiplier):
+        return _at_the_pole(diagonal, off, rhs, multiplier)
+    return TridiagonalPoint(h / np.linalg.norm(h), multiplier)
+
+
+def _at_the_pole(diagonal: Vector, off: Vector, rhs: Vector, multiplier: float) -> TridiagonalPoint:
+    """Right of a pole that rounding cannot tell from the root, fill up with its eigenvector."""
+    values, vectors = eigh_tridiagonal(diagonal, off, select="i", select_range=(0, 0))
+    u = -np.copysign(1.0, vectors[0, 0]) * vectors[:, 0]
+    multiplier = max(multiplier, -float(values[0]))
+    nudge = EPS * (float(np.abs(diagonal).max()) + float(np.abs(off).max()))
+    h = rhs
+    for _ in range(_MAX_STEPS):
+        multiplier += nudge
+        d, e, info = lapack.dpttrf(diagonal + multiplier, off)
+        if info == 0 and (d > 0.0).all():
+            h, _ = lapack.dpttrs(d, e, rhs)
+            short = 1.0 - float(h @ h)
+            if short >= 0.0:
+                along = float(h @ u)
+                h = h + short / (along + np.sqrt(along**2 + short)) * u if short else h
+                break
+        nudge *= 2
     return TridiagonalPoint(h / np.linalg.norm(h), multiplier)
 
 

@@ -1,0 +1,258 @@
+"""Nested restarted Lanczos (LTRSR-type): a Krylov method that forgets, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from spgls._types import EPS, Array, Vector
+from spgls._validation import check_count
+from spgls.data import GameData
+from spgls.solvers.base import Capabilities, register
+from spgls.solvers.hard import with_hard_case
+from spgls.solvers.iterate import Controls, Iterate, run, sphere_problem
+from spgls.solvers.lanczos import krylov_start
+from spgls.solvers.solution import Solution
+from spgls.solvers.spectral import Spectral
+from spgls.sphere.dense import solve_dense
+from spgls.sphere.operator import SphereProblem
+
+__all__ = ["LTRSR"]
+
+#: Cycles after which ``H s`` is measured anew rather than combined from what is stored.
+_REFRESH = 10
+
+
+@register
+@dataclass(frozen=True)
+class LTRSR:
+    """Minimise over Krylov spaces that are restarted, joined with the last outer iterates.
+
+    After the nested Lanczos method of Zhang, Shen and Li (2018), whose code and constants are not
+    public: the space of a cycle is spanned by the last outer iterates and by Lanczos vectors
+    started at the residual of the last one. It contains the last iterate, so the objective never
+    rises.
+
+    Parameters
+    ----------
+    inner : int
+        Lanczos steps a cycle.
+    history : int
+        Outer iterates remembered. One is as slow as steepest descent; two help most.
+    reorthogonalise : bool
+        Keep the basis of a cycle orthogonal to rounding.
+    hard_case : bool
+        Where the multiplier comes out as zero or less, look for the optimum that no Krylov space
+        contains, by least squares.
+    max_iter : int
+        Limit on Lanczos steps, over all cycles.
+    """
+
+    inner: int = 40
+    history: int = 20
+    reorthogonalise: bool = True
+    hard_case: bool = True
+    max_iter: int = 5000
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        name="ltrsr",
+        summary="nested restarted Lanczos (LTRSR-type, after Zhang et al. 2018)",
+        finds_global=True,
+        proves=False,
+        iterative=True,
+        memory="2 n (inner + history)",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("inner", "history"):
+            if check_count(getattr(self, name), name) is None:
+                raise TypeError(f"{name} must be a positive whole number; got None.")
+
+    def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
+        """Solve one game."""
+        start = perf_counter()
+        if len(data.changeable) == 0:
+            return Spectral().solve(data, gamma, controls)
+        problem = sphere_problem(data, gamma)
+        limit = controls.max_iter or self.max_iter
+        iterates = nested_lanczos(
+            problem, self.inner, self.history, reorthogonalise=self.reorthogonalise
+        )
+        if self.hard_case:
+            iterates = with_hard_case(problem, iterates, controls, limit)
+        return run(self.capabilities.name, data, problem, iterates, controls, limit, start)
+
+
+def nested_lanczos(
+    problem: SphereProblem, inner: int, history: int, *, reorthogonalise: bool
+) -> Iterator[Iterate]:
+    """Iterates of all cycles, one a product; the last one is final."""
+    length = float(np.linalg.norm(problem.g))
+    space = _Space(problem, inner, history)
+    q = krylov_start(problem.g, length)
+    lowest = np.inf
+    while True:
+        space.extend(q)
+        if not np.isfinite(space.projected).all():
+            yield Iterate(np.nan, np.nan, np.nan, q.copy)
+            return
+        y, multiplier, ritz = solve_dense(space.projected, space.linear)
+        lowest = min(lowest, ritz)
+        residual = float(np.linalg.norm(space.residual(y, multiplier)))
+        new, beta = space.lanczos(reorthogonalise=reorthogonalise)
+        scale = float(np.abs(space.projected).max())
+        ended = beta <= 16 * EPS * scale
+        final = (
+            (ended and space.outer == 0)
+            or space.count == problem.size
+            or residual <= 16 * EPS * (scale + abs(multiplier) + length)
+        )
+        yield Iterate(
+            multiplier=multiplier,
+            objective=problem.p + float(space.linear @ y) - multiplier,
+            residual=residual,
+            point=space.point(y),
+            lowest=lowest if multiplier <= 0.0 else None,
+            final=final,
+            several=length == 0.0,
+        )
+        if final:
+            return
+        if not ended and space.count < space.outer + inner:
+            q = new / beta
+            continue
+        space.restart(y)
+        rho = space.outer_residual()
+        norm = float(np.linalg.norm(rho))
+        if norm == 0.0:
+            return
+        q = rho / norm
+
+
+class _Space:
+    """An orthonormal basis ``V = [W, Q]`` with ``H V``.
+
+    ``W`` spans the last outer iterates, the newest first. ``[W, Q]`` spans ``W`` and a Krylov space
+    of ``H`` itself, not of its restriction to the complement of ``W``, which takes up to three
+    times the products. So the Lanczos vectors ``u`` are not columns of ``V``; they are kept as
+    coordinates in it.
+    """
+
+    def __init__(self, problem: SphereProblem, inner: int, history: int) -> None:
+        size = problem.size
+        most = min(inner + history, size)
+        self._problem = problem
+        self._history = min(history, size)
+        self._V: Array = np.empty((size, most), order="F")
+        self._HV: Array = np.empty((size, most), order="F")
+        self._P: Array = np.zeros((most, most))
+        self._linear: Vector = np.zeros(most)
+        self._U: Array = np.zeros((most, most))
+        self._u: Vector = np.ones(1)
+        self.outer = 0
+        self.count = 0
+        self.restarts = 0
+
+    @property
+    def projected(self) -> Array:
+        """``V'HV``."""
+        return self._P[: self.count, : self.count]
+
+    @property
+    def linear(self) -> Vector:
+        """``V'g``."""
+        return self._linear[: self.count]
+
+    def combine(self, Y: Array) -> Array:
+        """``V Y``."""
+        return np.asarray(self._V[:, : len(Y)] @ Y)
+
+    def image(self, Y: Array) -> Array:
+        """``H V Y``."""
+        return np.asarray(self._HV[:, : len(Y)] @ Y)
+
+    def point(self, y: Vector) -> Callable[[], Vector]:
+        """Return a maker of ``V y``; past a restart, of the iterate it started from."""
+        made = self.restarts
+        return lambda: self.combine(y) if made == self.restarts else self._V[:, 0].copy()
+
+    def residual(self, y: Vector, multiplier: float) -> Vector:
+        """``(H + multiplier I) V y + g``, without a product."""
+        return np.asarray(self.image(y) + multiplier * self.combine(y) + self._problem.g)
+
+    def extend(self, q: Vector) -> None:
+        """Add a unit vector orthogonal to the basis, at the cost of a product."""
+        j = self.count
+        self._V[:, j] = q
+        self._HV[:, j] = self._problem.product(q)
+        self._P[: j + 1, j] = self._V[:, : j + 1].T @ self._HV[:, j]
+        self._P[j, :j] = self._P[:j, j]
+        self._linear[j] = q @ self._problem.g
+        self.count = j + 1
+        if j == self.outer:
+            self._u = np.zeros(j + 1)
+            self._u[j] = 1.0
+
+    def lanczos(self, *, reorthogonalise: bool) -> tuple[Vector, float]:
+        """Part of ``H u`` outside the basis and its norm, for the newest Lanczos vector ``u``."""
+        step = self.count - self.outer
+        self._U[: self.count, step - 1] = self._u
+        inside = self.projected @ self._u
+        new = self.image(self._u) - self.combine(inside)
+        if reorthogonalise:
+            new -= self.combine(self._V[:, : self.count].T @ new)
+        beta = float(np.linalg.norm(new))
+        U = self._U[: self.count, :step]
+        for _ in range(2):
+            inside = inside - U @ (U.T @ inside)
+        u = np.append(inside, beta)
+        self._u = u / (float(np.linalg.norm(u)) or 1.0)
+        return new, beta
+
+    def restart(self, y: Vector) -> None:
+        """Keep ``s = V y`` and the newest iterates before it, and drop everything else."""
+        older = min(self.outer, self._history - 1)
+        kept = np.zeros((self.count, older + 1))
+        kept[:, 0] = y
+        kept[:older, 1:] = np.eye(older)
+        # Orthogonal among themselves in coordinates, so that close iterates cost no digits.
+        Y, _ = np.linalg.qr(kept)
+        Y[:, 0] = y
+        W, HW = _orthonormal(self.combine(Y), self.image(Y))
+        self.restarts += 1
+        if self.restarts % _REFRESH == 0:
+            HW[:, 0] = self._problem.product(W[:, 0])
+        k = self.outer = self.count = W.shape[1]
+        self._V[:, :k], self._HV[:, :k] = W, HW
+        P = W.T @ HW
+        self._P[:k, :k] = (P + P.T) / 2
+        self._linear[:k] = W.T @ self._problem.g
+        self._U[:] = 0.0
+
+    def outer_residual(self) -> Vector:
+        """Residual of the newest outer iterate, orthogonal to all of them."""
+        W = self._V[:, : self.outer]
+        rho = self._HV[:, 0] + self._problem.g
+        for _ in range(2):
+            rho = rho - W @ (W.T @ rho)
+        return np.asarray(rho)
+
+
+def _orthonormal(W: Array, HW: Array) -> tuple[Array, Array]:
+    """Orthonormal columns of the same span and their images; the first column alone if in doubt."""
+    gram = W.T @ W
+    try:
+        R = np.linalg.cholesky(gram).T
+    except np.linalg.LinAlgError:
+        R = np.zeros_like(gram)
+    if R.diagonal().min() < 0.5:
+        unit = float(np.linalg.norm(W[:, 0]))
+        return W[:, :1] / unit, HW[:, :1] / unit
+    return (
+        solve_triangular(R, W.T, trans="T").T,
+        solve_triangular(R, HW.T, trans="T").T,
+    )

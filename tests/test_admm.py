@@ -1,0 +1,249 @@
+"""ADMM: right on well-conditioned games, honest elsewhere, and modest about size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import LinAlgError
+
+from spgls import Status, certify, solve
+from spgls.data import GameData
+from spgls.solvers import ADMM
+from spgls.solvers.iterate import Controls, sphere_problem
+from spgls.sphere.problem import scls_terms
+
+KINDS = {
+    "C order": np.ascontiguousarray,
+    "F order": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "frame": pd.DataFrame,
+}
+
+
+def game(rng, m, n, noise=1.0):
+    # Exact in single precision, so that every kind of matrix holds the same numbers.
+    X = rng.integers(-8, 9, size=(m, n)) / 4.0
+    X[rng.random(size=X.shape) < 0.5] = 0.0
+    y = X @ rng.normal(size=n) + noise * rng.normal(size=m)
+    return X, y, np.maximum(y, np.quantile(y, 0.3))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(60, 8), (12, 12), (10, 25)], ids=["tall", "square", "wide"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_agrees_with_spectral(kind, shape, fit_intercept):
+    X, y, z = game(np.random.default_rng(sum(shape)), *shape)
+    exact = solve(X, y, z, 0.5, fit_intercept=fit_intercept)
+    found = solve(KINDS[kind](X), y, z, 0.5, fit_intercept=fit_intercept, solver="admm")
+    yy = float(y @ y)
+    assert found.status is exact.status is Status.OPTIMAL
+    assert found.solver == "admm"
+    assert found.objective - exact.objective == pytest.approx(0.0, abs=1e-9 * yy)
+    assert found.certificate.relative_gap <= 1e-9
+    assert len(found.history) == found.stats.iterations
+    proof = certify(X, y, z, 0.5, found.coef, intercept=found.intercept if fit_intercept else None)
+    assert proof.relative_gap <= 1e-9
+
+
+def test_agrees_with_costs_immutable_features_and_weights():
+    rng = np.random.default_rng(7)
+    X, y, z = game(rng, 50, 9)
+    cost = rng.uniform(0.5, 2.0, size=9)
+    cost[4] = np.inf
+    options = {
+        "feature_cost": cost,
+        "sample_weight": rng.uniform(0.5, 2.0, size=50),
+        "fit_intercept": True,
+    }
+    exact = solve(X, y, z, 0.5, **options)
+    found = solve(X, y, z, 0.5, solver="admm", **options)
+    assert found.status.ok
+    assert found.objective == pytest.approx(exact.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_dense_form_is_what_products_multiply_by(weighted, fit_intercept, kind):
+    rng = np.random.default_rng(3)
+    X, y, z = game(rng, 20, 6)
+    cost = np.array([1.0, 2.0, np.inf, 0.5, 4.0, 1.0])
+    data = GameData.from_user(
+        kind(X),
+        y,
+        z,
+        fit_intercept=fit_intercept,
+        feature_cost=cost,
+        sample_weight=rng.uniform(0.5, 2.0, size=20) if weighted else None,
+    )
+    problem = sphere_problem(data, 0.7)
+    H = problem.dense()
+    products = np.column_stack([problem.product(e) for e in np.eye(problem.size)])
+    np.testing.assert_allclose(H, products, rtol=0, atol=1e-13 * np.abs(H).max())
+    A = data.projected.apply(np.eye(problem.size - 1))
+    np.testing.assert_allclose(
+        H, scls_terms(A, problem.y, problem.z, 0.7)[0], rtol=0, atol=1e-13 * np.abs(H).max()
+    )
+
+
+def test_iterates_lie_on_the_sphere_with_the_residual_they_claim():
+    X, y, z = game(np.random.default_rng(5), 30, 6)
+    problem = sphere_problem(GameData.from_user(X, y, z), 0.5)
+    H = problem.dense()
+    iterates = ADMM()._iterates(problem, Controls().generator())
+    for iterate, _ in zip(iterates, range(20), strict=False):
+        r = iterate.point()
+        slope = H @ r + problem.g
+        assert np.linalg.norm(r) == pytest.approx(1.0, abs=1e-14)
+        assert iterate.multiplier == pytest.approx(-r @ slope, rel=1e-10)
+        assert iterate.residual == pytest.approx(
+            np.linalg.norm(slope + iterate.multiplier * r), rel=1e-6, abs=1e-12 * np.abs(H).max()
+        )
+        assert iterate.objective == pytest.approx(r @ H @ r + 2 * problem.g @ r + problem.p)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_never_claims_more_than_is_true(seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 30, size=2)
+    X = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-2, 2, size=n)
+    y, z = rng.normal(size=(2, m))
+    gamma = 10.0 ** rng.uniform(-4, 4)
+    exact = solve(X, y, z, gamma)
+    found = solve(X, y, z, gamma, solver=ADMM(max_iter=300))
+    yy = float(y @ y)
+    assert exact.status.ok
+    if found.certificate.kind == "proved":
+        assert found.certificate.lower_bound <= exact.objective + 1e-12 * yy
+    if found.status.ok:
+        assert found.objective <= exact.objective + 2e-9 * yy
+    else:
+        assert found.status in (Status.STATIONARY, Status.ITERATION_LIMIT)
+        assert found.certificate.relative_gap > 1e-9
+
+
+@pytest.mark.parametrize("rho", [1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("relaxation", [1.0, 1.6])
+def test_any_reasonable_penalty_leads_there(rho, relaxation):
+    X, y, z = game(np.random.default_rng(1), 60, 8)
+    exact = solve(X, y, z, 0.5)
+    found = solve(X, y, z, 0.5, solver=ADMM(rho=rho, relaxation=relaxation))
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(exact.objective, rel=1e-8)
+
+
+def test_automatic_penalty_needs_few_factorisations(monkeypatch):
+    from spgls.solvers import admm
+
+    calls = []
+    factorise = admm._System.factorise
+    monkeypatch.setattr(
+        admm._System, "factorise", lambda self, rho: calls.append(rho) or factorise(self, rho)
+    )
+    X, y, z = game(np.random.default_rng(1), 200, 40)
+    assert solve(X, y, z, 0.1, solver="admm").stats.iterations < 50
+    assert len(calls) <= 2
+    scale = 10.0 ** np.linspace(-3, 3, 40)
+    assert solve(X * scale, y, z, 1.0, solver="admm", max_iter=3000).history
+    assert len(calls) <= 2 + 11
+
+
+def test_negative_multiplier_is_estimated():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(600, 250))
+    z = 2.0 * rng.normal(size=600)
+    y = X @ rng.normal(size=250) / 64.0 + z / 2.0 + rng.normal(size=600) / 4.0
+    exact = solve(X, y, z, 64.0)
+    found = solve(X, y, z, 64.0, solver="admm")
+    assert exact.multiplier < 0.0
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.kind == "estimated"
+    assert found.objective == pytest.approx(exact.objective, rel=1e-8)
+
+
+def test_goals_twice_the_labels_have_no_linear_term():
+    X, y, _ = game(np.random.default_rng(2), 30, 5)
+    exact = solve(X, y, 2 * y, 0.5)
+    found = solve(X, y, 2 * y, 0.5, solver="admm", rng=0)
+    assert found.objective == pytest.approx(exact.objective, rel=1e-6)
+
+
+def test_refuses_large_games_before_it_starts():
+    X, y, z = game(np.random.default_rng(0), 30, 20)
+    with pytest.raises(ValueError, match=r"here 20, and refuses above max_size=10\. Use solver"):
+        solve(X, y, z, 1.0, solver=ADMM(max_size=10))
+    assert solve(X, y, z, 1.0, solver=ADMM(max_size=20)).status.ok
+    wide = sp.csr_array((3, 6000))
+    with pytest.raises(ValueError, match=r"here 6000.*solver='gltr'.*ADMM\(max_size=6000\)"):
+        solve(wide, np.ones(3), np.zeros(3), 1.0, solver="admm")
+
+
+def test_immutable_features_do_not_count_as_size():
+    X, y, z = game(np.random.default_rng(0), 30, 6)
+    cost = np.array([1.0, 1.0, np.inf, np.inf, np.inf, 1.0])
+    assert solve(X, y, z, 1.0, feature_cost=cost, solver=ADMM(max_size=3)).status.ok
+
+
+def test_nothing_to_change_is_least_squares():
+    X, y, z = game(np.random.default_rng(0), 30, 3)
+    found = solve(X, y, z, 1.0, feature_cost=np.full(3, np.inf), solver="admm")
+    assert found.status is Status.LEAST_SQUARES
+
+
+def test_iteration_limit():
+    X, y, z = game(np.random.default_rng(0), 60, 8)
+    found = solve(X, y, z, 0.5, solver="admm", max_iter=3)
+    assert found.status is Status.ITERATION_LIMIT
+    assert found.stats.iterations == 3
+    assert found.certificate.relative_gap > 1e-9
+    assert solve(X, y, z, 0.5, solver=ADMM(max_iter=3)).status is Status.ITERATION_LIMIT
+
+
+def test_callback_stops():
+    X, y, z = game(np.random.default_rng(0), 60, 8)
+    steps = []
+    found = solve(
+        X, y, z, 0.5, solver="admm", callback=lambda s: steps.append(s) or s.iteration == 4
+    )
+    assert found.status is Status.STOPPED
+    assert [step.iteration for step in steps] == [1, 2, 3, 4]
+    assert found.history == tuple(steps)
+
+
+def test_seed_decides_the_start():
+    X, y, z = game(np.random.default_rng(0), 60, 8)
+    first, again, other = (solve(X, y, z, 0.5, solver="admm", rng=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.coef, again.coef)
+    assert (first.coef != other.coef).any()
+    assert first.objective == pytest.approx(other.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("constants", "error", "message"),
+    [
+        ({"rho": 0.0}, ValueError, "rho must be a finite number above 0; got 0.0. Or leave it"),
+        ({"rho": np.nan}, ValueError, "rho must be a finite number above 0; got nan"),
+        ({"rho": "big"}, TypeError, "rho must be a finite number above 0; got 'big'"),
+        ({"rho": None}, TypeError, "rho must be a finite number above 0; got None"),
+        ({"relaxation": 2.0}, ValueError, "relaxation must be .* above 0 and below 2; got 2.0"),
+        ({"max_iter": 0}, ValueError, "max_iter must be a positive whole number or None; got 0"),
+        ({"max_iter": None}, TypeError, "max_iter must be a positive whole number; got None"),
+        ({"max_size": 2.5}, TypeError, "max_size must be a positive whole number .*got 2.5"),
+    ],
+)
+def test_bad_constants(constants, error, message):
+    with pytest.raises(error, match=message):
+        ADMM(**constants)
+
+
+def test_penalty_too_small_for_rounding():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(8, 4)), 5, axis=1) * 1e6
+    y = rng.normal(size=8)
+    with pytest.raises(ValueError, match=r"rho must be large enough.*Leave it at 'auto'") as caught:
+        solve(X, y, y + rng.normal(size=8), 1.0, solver=ADMM(rho=1e-300))
+    assert not isinstance(caught.value, LinAlgError)
