@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -130,6 +131,7 @@ def interleave(
     pause: float = 0.0,
 ) -> Timings:
     """Time both sides in turn, after one call of each."""
+    numba.set_num_threads(threads)
     with threadpool_limits(limits=threads):
         first, result = _timed(ours)
         first_peer, peer_result = _timed(peer)

@@ -264,6 +264,7 @@ def compare_solvers(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
+    data.check_finite()
     trials = []
     for label, solver in chosen.items():
         # Nobody gains from what another's run has cached.

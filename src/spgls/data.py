@@ -20,6 +20,7 @@ from spgls.matrix import (
     flush_columns,
     range_basis,
 )
+from spgls.matrix.convert import refuse_non_finite
 from spgls.matrix.lazy import ROUNDING
 
 __all__ = ["GameData"]
@@ -41,6 +42,7 @@ class GameData:
     weight: Vector | None
     cost: Vector | None
     fit_intercept: bool
+    source: Any = None
 
     @classmethod
     def from_user(
@@ -54,7 +56,7 @@ class GameData:
         sample_weight: Any = None,
     ) -> GameData:
         """Validate what a user passed."""
-        matrix = as_matrix(X)
+        matrix = as_matrix(X, check_finite=False)
         m, n = matrix.shape
         return cls(
             matrix=matrix,
@@ -63,7 +65,26 @@ class GameData:
             weight=check_weight(sample_weight, m),
             cost=check_cost(feature_cost, n),
             fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+            source=X,
         )
+
+    def check_finite(self, result: Array | None = None) -> None:
+        """Refuse data that is not finite.
+
+        Parameters
+        ----------
+        result : ndarray, optional
+            Something computed from all of the data, in which every entry that is not finite has
+            left its mark: then the data is read again only if it has to be.
+        """
+        if result is not None and np.isfinite(result).all():
+            return
+        refuse_non_finite(self.matrix, "X", self.source)
+        if result is not None:
+            raise ValueError(
+                "X, y or z hold numbers too large to be squared in double precision; "
+                "bring them to a smaller scale."
+            )
 
     @cached_property
     def changeable(self) -> np.ndarray:
@@ -131,6 +152,7 @@ class GameData:
         m = self.matrix.shape[0]
         columns = [np.ones((m, 1))] if self.fit_intercept else []
         if len(self.immutable):
+            self.check_finite()
             fixed = self._immutable_columns()
             # Without its mean a column is not swallowed by the intercept's.
             columns.append(fixed - fixed.mean(axis=0) if self.fit_intercept else fixed)
@@ -154,9 +176,10 @@ class GameData:
             targets *= self.root_weight[:, None]
         before = np.linalg.norm(targets, axis=0)
         basis = self.free_basis
-        for _ in range(2):
-            targets = targets - basis @ (basis.T @ targets)
-        flush_columns(targets, before, basis.shape[1])
+        if basis.shape[1]:
+            for _ in range(2):
+                targets = targets - basis @ (basis.T @ targets)
+            flush_columns(targets, before, basis.shape[1])
         if np.linalg.norm(targets[:, 0] - targets[:, 1]) <= ROUNDING * before.sum():
             targets[:, 1] = targets[:, 0]
         return targets, before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spgls.matrix.convert import as_matrix
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
-from spgls.matrix.protocol import BLOCK_BYTES, Matrix, RowMap, block_length
+from spgls.matrix.protocol import BLOCK_BYTES, Matrix, block_length
 from spgls.matrix.sparse import SparseMatrix
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "DenseMatrix",
     "Matrix",
     "ProjectedMatrix",
-    "RowMap",
     "ScaledMatrix",
     "SparseMatrix",
     "as_matrix",

@@ -12,12 +12,12 @@ from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.sparse import SparseMatrix
 
-__all__ = ["as_matrix"]
+__all__ = ["as_matrix", "refuse_non_finite"]
 
 _FORMATS = ("csr", "csc")
 
 
-def as_matrix(X: Any, name: str = "X") -> Matrix:
+def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
     """Wrap dense or sparse data without copying it.
 
     Parameters
@@ -27,6 +27,9 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
         converted once; sparse formats other than CSR and CSC are converted to CSR once.
     name : str
         How errors call it.
+    check_finite : bool
+        Whether to read the data once to refuse what is not finite; who does not, sees it in what
+        it computes and calls :func:`refuse_non_finite`.
 
     Returns
     -------
@@ -40,13 +43,35 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
     """
     if isinstance(X, DenseMatrix | SparseMatrix):
         return X
-    if sp.issparse(X):
-        return _sparse(X, name)
+    matrix = _sparse(X, name) if sp.issparse(X) else _dense(X, name)
+    if check_finite:
+        refuse_non_finite(matrix, name, X)
+    return matrix
+
+
+def refuse_non_finite(matrix: Matrix, name: str = "X", source: Any = None) -> None:
+    """Raise an error that names the first entry that is not finite.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    name : str
+        How errors call it.
+    source : object
+        What the user passed; its columns may have names.
+    """
+    if isinstance(matrix, DenseMatrix):
+        _check_dense(matrix.values, name, source)
+    elif isinstance(matrix, SparseMatrix):
+        _check_sparse(matrix.values, name)
+
+
+def _dense(X: Any, name: str) -> DenseMatrix:
     array = as_numbers(X, name, "a table of numbers (array, data frame or SciPy sparse matrix)")
     _check_shape(array.shape, name)
     if array.dtype.kind != "f" or array.dtype == np.float16 or array.dtype.itemsize > 8:
         array = array.astype(np.float64)
-    _check_finite(array, name, X)
     return DenseMatrix(array)
 
 
@@ -60,12 +85,6 @@ def _sparse(X: Any, name: str) -> SparseMatrix:
         )
     if X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
-    bad = ~np.isfinite(X.data)
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        major, minor = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
-        row, column = (major, minor) if X.format == "csr" else (minor, major)
-        raise _not_finite(name, row, column, X.data[at])
     return SparseMatrix(X)
 
 
@@ -82,7 +101,16 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
         raise ValueError(f"{name} must have two dimensions; got shape {shape}.{hint}")
 
 
-def _check_finite(array: np.ndarray, name: str, source: Any) -> None:
+def _check_sparse(X: Any, name: str) -> None:
+    bad = ~np.isfinite(X.data)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        major, minor = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
+        row, column = (major, minor) if X.format == "csr" else (minor, major)
+        raise _not_finite(name, row, column, X.data[at])
+
+
+def _check_dense(array: np.ndarray, name: str, source: Any) -> None:
     # One sum reads the data once and keeps no copy; only a bad sum is worth a closer look.
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(array.sum(dtype=np.float64))

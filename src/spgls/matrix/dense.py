@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from spgls._types import Array, Vector
-from spgls.matrix.protocol import CACHE_BYTES, RowMap, block_length
+from spgls.matrix.protocol import BLOCK_BYTES, CACHE_BYTES, RowMap, block_length
 
 __all__ = ["DenseMatrix", "panel_moment"]
 
@@ -20,6 +20,8 @@ Order: TypeAlias = Literal["C", "F"]
 _TYPICAL = 256
 #: Up to so many columns, one product of BLAS for each beats one for all.
 _FEW = 3
+#: From so many entries on, compiled products are worth loading.
+_LARGE = 4_000_000
 
 
 class DenseMatrix:
@@ -37,6 +39,8 @@ class DenseMatrix:
         # BLAS takes float64 as it lies if one of the strides is that of neighbours.
         adjacent = min(values.strides) >= 0 and values.itemsize in values.strides
         self._direct = values.dtype == np.float64 and adjacent
+        large = values.size >= _LARGE
+        self._compiled = bool(self._direct and large and values.flags.c_contiguous)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -58,6 +62,10 @@ class DenseMatrix:
         """``A' u``."""
         if self._direct and shift is None and u.ndim == 1:
             return np.asarray(self.values.T @ u)
+        if self._compiled and shift is None and u.shape[1] == 2:
+            from spgls.matrix.kernels import cross_pair
+
+            return cross_pair(self.values, u)
         if self._direct and shift is None and u.shape[1] <= _FEW:
             columns = [self.values.T @ np.ascontiguousarray(u[:, j]) for j in range(u.shape[1])]
             return np.column_stack(columns) if columns else np.zeros((self.shape[1], 0))
@@ -67,17 +75,15 @@ class DenseMatrix:
         return out
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
-        """``A' M A v``.
+        """``A' M A v``, one read of each row block."""
+        if self._compiled and shift is None and middle is None and v.ndim == 1:
+            from spgls.matrix.kernels import gram
 
-        For one vector BLAS streams the data twice faster than blocks can be read once from here;
-        blocks of columns, narrower types and shifts go block by block.
-        """
-        if self._direct and shift is None and v.ndim == 1:
-            t = self.values @ v
-            t = t if middle is None else middle(slice(0, len(t)), t)
-            return np.asarray(self.values.T @ t)
+            return gram(self.values, np.ascontiguousarray(v))
         out = np.zeros((self.shape[1], *v.shape[1:]))
-        for rows, block in self._blocks(shift):
+        # One column leaves room in cache for larger blocks, which wake BLAS's threads less often.
+        room = BLOCK_BYTES if v.ndim == 1 else CACHE_BYTES
+        for rows, block in self._blocks(shift, room):
             t = block @ v
             out += block.T @ (t if middle is None else middle(rows, t))
         return out
@@ -109,10 +115,12 @@ class DenseMatrix:
             piece = slice(at, min(at + columns, self.shape[1]))
             yield piece, self.values[:, piece].astype(np.float64, copy=False)
 
-    def _blocks(self, shift: Vector | None) -> Iterator[tuple[slice, Array]]:
+    def _blocks(
+        self, shift: Vector | None, block_bytes: int = CACHE_BYTES
+    ) -> Iterator[tuple[slice, Array]]:
         """Row blocks that BLAS can take and the cache can hold; each overwrites the last."""
         m, n = self.shape
-        rows = min(m, block_length(n, at_least=8, block_bytes=CACHE_BYTES))
+        rows = min(m, block_length(n, at_least=8, block_bytes=block_bytes))
         if self._direct and shift is None:
             yield from self.row_panels(rows)
             return

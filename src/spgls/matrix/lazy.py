@@ -139,15 +139,13 @@ class ProjectedMatrix:
         """``A' P u``."""
         return np.asarray(self.matrix.cross(u) - self.overlap @ (self.basis.T @ u))
 
-    def gram(self, v: Array, middle: RowMap | None = None) -> Array:
-        """``A' P M P A v``; ``middle`` is ``M``, the identity by default."""
+    def gram(self, v: Array) -> Array:
+        """``A' P A v``, reading the data once."""
         along = self.overlap.T @ v
         left = np.zeros_like(along)
 
         def project(rows: slice, t: Array) -> Array:
             t = t - self.basis[rows] @ along
-            if middle is not None:
-                t = middle(rows, t)
             left[...] += self.basis[rows].T @ t
             return t
 

@@ -62,7 +62,7 @@ class SparseMatrix:
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
         if self._double and shift is None:
-            return np.asarray(self.values.T @ u)
+            return np.asarray(self._transposed @ u)
         inner, outer = self._split(shift)
         out = np.zeros((self.shape[1], *u.shape[1:]))
         for piece, block in self._pieces(inner):
@@ -85,7 +85,7 @@ class SparseMatrix:
                 t -= outer @ v
             if middle is not None:
                 t = middle(piece, t)
-            out += block.T @ t
+            out += (self._transposed if block is self.values else block.T) @ t
             if outer is not None:
                 out -= np.multiply.outer(outer, t.sum(axis=0))
         return out
@@ -142,6 +142,11 @@ class SparseMatrix:
         for at in range(0, self.shape[1], columns):
             piece = slice(at, min(at + columns, self.shape[1]))
             yield piece, self.values[:, piece].astype(np.float64, copy=False).toarray()
+
+    @cached_property
+    def _transposed(self) -> Compressed:
+        """The transpose over the same memory; making it anew costs as much as a small product."""
+        return self.values.T
 
     @cached_property
     def _full(self) -> NDArray[np.bool_]:

@@ -140,12 +140,13 @@ def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
     """Second moments of ``[X, y, z]`` after the intercept; column sizes when squared and raw."""
     y, z = data.centred
     if not data.fit_intercept:
-        moment = data.matrix.moment(np.column_stack([y, z]), data.weight, None)
+        moment = _checked_moment(data, np.column_stack([y, z]), None)
         scale = np.sqrt(np.diag(moment)[:-2])
         return moment, scale, scale
-    shift = data.matrix.typical_row(data.weight)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift = data.matrix.typical_row(data.weight)
     ones = np.ones(len(y))
-    moment = data.matrix.moment(np.column_stack([y, z, ones]), data.weight, shift)
+    moment = _checked_moment(data, np.column_stack([y, z, ones]), shift)
     sums = moment[:-1, -1] / np.sqrt(moment[-1, -1])
     raw = np.diag(moment)[:-1].copy()
     moment = moment[:-1, :-1] - np.outer(sums, sums)
@@ -155,6 +156,14 @@ def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
     moment[flat] = 0.0
     moment[:, flat] = 0.0
     return moment, np.sqrt(raw[:-2]), np.sqrt(raw[:-2] + origin)
+
+
+def _checked_moment(data: GameData, extra: Array, shift: Vector | None) -> Array:
+    """Moments of the data; a number that is not finite shows in them, and is refused."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        moment = data.matrix.moment(extra, data.weight, shift)
+    data.check_finite(moment)
+    return moment
 
 
 def _eliminate_free(data: GameData, moment: Array) -> tuple[Array, Array] | None:
@@ -209,6 +218,7 @@ def _triangle(data: GameData) -> tuple[Array, Vector]:
 
     Also the size of each column of ``S^{1/2} X`` before the shift.
     """
+    data.check_finite()
     y, z = data.centred
     lead = int(data.fit_intercept)
     order = np.concatenate([data.immutable, data.changeable])

@@ -102,6 +102,7 @@ def reduce_rows_by_qr(data: GameData) -> RowReduction:
 
 def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
     """Blocks of columns of ``PA``, and the squared size of the same columns as they came."""
+    data.check_finite()
     m = data.matrix.shape[0]
     width = block_length(m, at_least=64)
     basis = data.free_basis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 from spgls._validation import check_choice, describe
 from spgls.data import GameData
@@ -44,7 +44,6 @@ class Capabilities:
     extra: str | None = None
 
 
-@runtime_checkable
 class Solver(Protocol):
     """A frozen object that carries a method's constants and no data."""
 
@@ -71,8 +70,9 @@ def available_solvers() -> tuple[Capabilities, ...]:
 
 def resolve(solver: Any, argument: str = "solver") -> Solver:
     """Return a solver object from a name, from "auto", or from such an object."""
-    if isinstance(solver, Solver) and not isinstance(solver, type):
-        return solver
+    if hasattr(solver, "capabilities") and not isinstance(solver, type):
+        given: Solver = solver
+        return given
     names = ("auto", *_REGISTRY)
     if not isinstance(solver, str):
         raise TypeError(

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 from spgls._types import EPS, Vector
 from spgls.solvers.iterate import Controls, Iterate
 from spgls.solvers.lanczos import lanczos
-from spgls.solvers.lowest import lowest_pair
+from spgls.solvers.lowest import LowestPair, lowest_pair
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.problem import to_sphere
 
@@ -46,22 +46,29 @@ def with_hard_case(
         Limit on the iterations of each further solve.
     """
     aim = controls.aim(problem.yy)
+    pair: LowestPair | None = None
     for iterate in iterates:
-        if iterate.multiplier > 0.0 or not (iterate.final or iterate.gap() <= aim):
-            yield iterate
+        if pair is None:
+            # Rounding brings the null space into a Krylov space in the end, and then the multiplier
+            # is not negative but 1e-17.
+            if iterate.multiplier > aim or not (iterate.final or iterate.gap() <= aim):
+                yield iterate
+                continue
+            pair = lowest_pair(problem, controls.generator(), iterate.multiplier, _LOWEST_PRODUCTS)
+        excess = pair.value + iterate.multiplier
+        if excess > pair.error:
+            yield replace(iterate, lowest=pair.value - pair.error)
             continue
-        yield from _beyond(problem, iterate, controls, max_iter)
-        return
+        # The multiplier is known up to the residual; until then the method goes on.
+        if iterate.final or iterate.residual <= -excess / 2 or abs(iterate.multiplier) <= aim:
+            yield from _beyond(problem, iterate, pair, aim, max_iter)
+            return
+        yield replace(iterate, lowest=pair.value)
 
 
 def _beyond(
-    problem: SphereProblem, iterate: Iterate, controls: Controls, max_iter: int
+    problem: SphereProblem, iterate: Iterate, pair: LowestPair, aim: float, max_iter: int
 ) -> Iterator[Iterate]:
-    aim = controls.aim(problem.yy)
-    pair = lowest_pair(problem, controls.generator(), iterate.multiplier, _LOWEST_PRODUCTS)
-    if pair.value + iterate.multiplier > pair.error:
-        yield replace(iterate, lowest=pair.value - pair.error, final=True)
-        return
     hard = hard_iterate(problem, iterate, aim, max_iter)
     if hard is not None:
         yield hard
@@ -70,9 +77,19 @@ def _beyond(
     trace = np.copysign(aim / 4, pair.vector[-1]) * pair.vector
     for traced in lanczos(problem, problem.g + trace, reorthogonalise=True):
         ended = traced.gap() <= aim or traced.final
-        yield replace(traced, lowest=pair.value, final=ended, several=True, product=None)
+        several = ended and _mirror_excess(traced, pair) <= 2 * aim
+        yield replace(traced, lowest=pair.value, final=ended, several=several, product=None)
         if ended:
             return
+
+
+def _mirror_excess(iterate: Iterate, pair: LowestPair) -> float:
+    """How much worse the mirror image across the lowest eigenvector is, ``4 (u'r)^2 (l + l_1)``.
+
+    Nothing in the hard case; where the first method was only stuck at a local optimum, a lot.
+    """
+    lowest = pair.value if iterate.lowest is None else iterate.lowest
+    return 4 * float(pair.vector @ iterate.point()) ** 2 * (iterate.multiplier + lowest)
 
 
 def hard_iterate(

@@ -106,7 +106,11 @@ def _proved_gap(residual: float, multiplier: float) -> float:
 def sphere_problem(data: GameData, gamma: float) -> SphereProblem:
     """The sphere problem of Theorem A on a game's data, without forming anything."""
     targets, _ = data.projected_targets
-    return SphereProblem(data.projected, targets[:, 0].copy(), targets[:, 1].copy(), gamma)
+    y, z = np.ascontiguousarray(targets.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        problem = SphereProblem(data.projected, y, z, gamma)
+    data.check_finite(problem.g)
+    return problem
 
 
 def run(

@@ -23,6 +23,7 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
     diagonal: list[float] = []
     off: list[float] = []
     multiplier: float | None = None
+    trusted = np.inf
     while True:
         basis.append(q)
         w = problem.product(q)
@@ -36,11 +37,18 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
         d, e = np.array(diagonal), np.array(off)
         h, multiplier = solve_tridiagonal(d, e, length, multiplier)
         scale = float(np.abs(d).max()) + (float(e.max()) if off else 0.0)
-        ended = beta <= 16 * EPS * scale or len(diagonal) == problem.size
+        # A basis that is not kept orthogonal does not span everything after so many steps.
+        full = reorthogonalise and len(diagonal) == problem.size
+        ended = full or beta <= 16 * EPS * scale
+        residual = 0.0 if ended else beta * abs(float(h[-1]))
+        if not reorthogonalise and residual < trusted / 2:
+            # The length of h is not that of its combination, which the recurrence cannot know.
+            measured = _residual(basis.combine(h), _product(basis, d, e, h, w), g)
+            residual = trusted = max(residual, measured)
         yield Iterate(
             multiplier=multiplier,
             objective=problem.p + length * float(h[0]) - multiplier,
-            residual=0.0 if ended else beta * abs(float(h[-1])),
+            residual=residual,
             point=partial(basis.combine, h),
             product=partial(_product, basis, d, e, h, w),
             lowest=lowest_eigenvalue(d, e) if multiplier <= 0.0 else None,
@@ -59,6 +67,13 @@ def _product(basis: Basis, d: Vector, e: Vector, h: Vector, rest: Vector) -> Vec
     turned[:-1] += e * h[1:]
     turned[1:] += e * h[:-1]
     return np.asarray(basis.combine(turned) + h[-1] * rest)
+
+
+def _residual(x: Vector, product: Vector, g: Vector) -> float:
+    """Residual of ``x/|x|`` at its best multiplier."""
+    norm = float(np.linalg.norm(x))
+    slope, r = product / norm + g, x / norm
+    return float(np.linalg.norm(slope - (r @ slope) * r))
 
 
 def krylov_start(g: Vector, length: float) -> Vector:

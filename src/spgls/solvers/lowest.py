@@ -63,11 +63,12 @@ def lowest_pair(
         d, e = np.array(diagonal), np.array(off)
         values, vectors = eigh_tridiagonal(d, e, select="i", select_range=(0, 0))
         value, h = float(values[0]), vectors[:, 0]
-        error = beta * abs(float(h[-1]))
+        rounding = 4 * EPS * float(np.abs(d).max())
+        error = beta * abs(float(h[-1])) + rounding
         known = error <= 0.01 * abs(value + multiplier)
         ended = beta <= 16 * EPS * float(np.abs(d).max()) or len(d) == problem.size
         if ended or known or len(d) >= max_iter:
             vector = basis.combine(h)
-            return LowestPair(value, 0.0 if ended else error, vector / np.linalg.norm(vector))
+            return LowestPair(value, rounding if ended else error, vector / np.linalg.norm(vector))
         off.append(beta)
         q = w / beta

@@ -33,10 +33,10 @@ _REFRESH = 10
 class LTRSR:
     """Minimise over Krylov spaces that are restarted, joined with the last outer iterates.
 
-    After the nested Lanczos method of Zhang, Shen and Li (2018), whose code and constants are not
+    After the nested Lanczos method of Zhang and Shen (2018), whose code and constants are not
     public: the space of a cycle is spanned by the last outer iterates and by Lanczos vectors
     started at the residual of the last one. It contains the last iterate, so the objective never
-    rises.
+    rises. The lowest Ritz vector is kept as well: it leads away from local optima.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class LTRSR:
         Keep the basis of a cycle orthogonal to rounding.
     hard_case : bool
         Where the multiplier comes out as zero or less, look for the optimum that no Krylov space
-        contains, by least squares.
+        contains; this may keep up to 200 vectors more.
     max_iter : int
         Limit on Lanczos steps, over all cycles.
     """
@@ -60,11 +60,11 @@ class LTRSR:
     max_iter: int = 5000
     capabilities: ClassVar[Capabilities] = Capabilities(
         name="ltrsr",
-        summary="nested restarted Lanczos (LTRSR-type, after Zhang et al. 2018)",
+        summary="nested restarted Lanczos (LTRSR-type, after Zhang and Shen 2018)",
         finds_global=True,
         proves=False,
         iterative=True,
-        memory="2 n (inner + history)",
+        memory="2 n (inner + history + 1)",
     )
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ def nested_lanczos(
         if not np.isfinite(space.projected).all():
             yield Iterate(np.nan, np.nan, np.nan, q.copy)
             return
-        y, multiplier, ritz = solve_dense(space.projected, space.linear)
+        y, multiplier, ritz, ritz_vector = solve_dense(space.projected, space.linear)
         lowest = min(lowest, ritz)
         residual = float(np.linalg.norm(space.residual(y, multiplier)))
         new, beta = space.lanczos(reorthogonalise=reorthogonalise)
@@ -115,7 +115,8 @@ def nested_lanczos(
             multiplier=multiplier,
             objective=problem.p + float(space.linear @ y) - multiplier,
             residual=residual,
-            point=space.point(y),
+            point=space.maker(space.combine, y),
+            product=space.maker(space.image, y),
             lowest=lowest if multiplier <= 0.0 else None,
             final=final,
             several=length == 0.0,
@@ -125,7 +126,7 @@ def nested_lanczos(
         if not ended and space.count < space.outer + inner:
             q = new / beta
             continue
-        space.restart(y)
+        space.restart(y, ritz_vector)
         rho = space.outer_residual()
         norm = float(np.linalg.norm(rho))
         if norm == 0.0:
@@ -136,17 +137,18 @@ def nested_lanczos(
 class _Space:
     """An orthonormal basis ``V = [W, Q]`` with ``H V``.
 
-    ``W`` spans the last outer iterates, the newest first. ``[W, Q]`` spans ``W`` and a Krylov space
-    of ``H`` itself, not of its restriction to the complement of ``W``, which takes up to three
-    times the products. So the Lanczos vectors ``u`` are not columns of ``V``; they are kept as
+    ``W`` spans the last outer iterates, the newest first, and the lowest Ritz vector, without which
+    a restarted method can end at a local optimum. ``[W, Q]`` spans ``W`` and a Krylov space of
+    ``H`` itself, not of its restriction to the complement of ``W``, which takes up to three times
+    the products. So the Lanczos vectors ``u`` are not columns of ``V``; they are kept as
     coordinates in it.
     """
 
     def __init__(self, problem: SphereProblem, inner: int, history: int) -> None:
         size = problem.size
-        most = min(inner + history, size)
+        most = min(inner + history + 1, size)
         self._problem = problem
-        self._history = min(history, size)
+        self._history = history
         self._V: Array = np.empty((size, most), order="F")
         self._HV: Array = np.empty((size, most), order="F")
         self._P: Array = np.zeros((most, most))
@@ -175,10 +177,10 @@ class _Space:
         """``H V Y``."""
         return np.asarray(self._HV[:, : len(Y)] @ Y)
 
-    def point(self, y: Vector) -> Callable[[], Vector]:
-        """Return a maker of ``V y``; past a restart, of the iterate it started from."""
+    def maker(self, make: Callable[[Array], Array], y: Vector) -> Callable[[], Vector]:
+        """Delay ``make(y)``; past a restart ``y`` has become the first column of ``W``."""
         made = self.restarts
-        return lambda: self.combine(y) if made == self.restarts else self._V[:, 0].copy()
+        return lambda: make(y if made == self.restarts else np.ones(1))
 
     def residual(self, y: Vector, multiplier: float) -> Vector:
         """``(H + multiplier I) V y + g``, without a product."""
@@ -213,12 +215,13 @@ class _Space:
         self._u = u / (float(np.linalg.norm(u)) or 1.0)
         return new, beta
 
-    def restart(self, y: Vector) -> None:
-        """Keep ``s = V y`` and the newest iterates before it, and drop everything else."""
-        older = min(self.outer, self._history - 1)
-        kept = np.zeros((self.count, older + 1))
+    def restart(self, y: Vector, ritz: Vector) -> None:
+        """Keep ``s = V y``, the newest iterates before it and a Ritz vector; drop all else."""
+        older = max(0, min(self.outer, self._history) - 1)
+        kept = np.zeros((self.count, older + 2))
         kept[:, 0] = y
-        kept[:older, 1:] = np.eye(older)
+        kept[:older, 1:-1] = np.eye(older)
+        kept[:, -1] = ritz
         # Orthogonal among themselves in coordinates, so that close iterates cost no digits.
         Y, _ = np.linalg.qr(kept)
         Y[:, 0] = y

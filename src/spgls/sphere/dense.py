@@ -15,12 +15,14 @@ __all__ = ["DensePoint", "solve_dense"]
 class DensePoint(NamedTuple):
     """Minimiser ``r`` of ``r'Hr + 2g'r`` on the unit sphere, and what proves it.
 
-    ``H + multiplier I`` has no negative eigenvalue; ``lowest`` is the smallest one of ``H``.
+    ``H + multiplier I`` has no negative eigenvalue; ``lowest`` is the smallest one of ``H``, and
+    ``vector`` a unit eigenvector of it.
     """
 
     r: Vector
     multiplier: float
     lowest: float
+    vector: Vector
 
 
 def solve_dense(H: Array, g: Vector) -> DensePoint:
@@ -47,4 +49,4 @@ def solve_dense(H: Array, g: Vector) -> DensePoint:
     if point.fill:
         # The hard case has two optima: the one whose first entry is smaller.
         r -= np.copysign(point.fill, vectors[0, 0]) * vectors[:, 0]
-    return DensePoint(r / np.linalg.norm(r), point.nu, float(values[0]))
+    return DensePoint(r / np.linalg.norm(r), point.nu, float(values[0]), vectors[:, 0])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from spgls._types import Array, Vector
-from spgls.matrix import RowMap
 
 __all__ = ["LinearMap", "SphereProblem"]
 
@@ -29,8 +27,8 @@ class LinearMap(Protocol):
         """``A' u``."""
         ...
 
-    def gram(self, v: Array, middle: RowMap | None = None) -> Array:
-        """``A'M(A v)`` for a map ``M`` of rows, the identity by default."""
+    def gram(self, v: Array) -> Array:
+        """``A'A v``, in one read."""
         ...
 
     def square(self) -> Array:
@@ -69,8 +67,10 @@ class SphereProblem:
         self.gamma = gamma
         self.y, self.z = y, z
         self.yy, self.yz, self.zz = float(y @ y), float(y @ z), float(z @ z)
-        self._half = np.sqrt(gamma) / 2
-        self.g = np.append(self._half * matrix.cross(z / 2 - y), (self.zz / 2 - self.yz) / 2)
+        self.p_y, self.p_z = matrix.cross(np.column_stack([y, z])).T
+        half = np.sqrt(gamma) / 2
+        self._tip = half / 2 * self.p_z
+        self.g = np.append(half * (self.p_z / 2 - self.p_y), (self.zz / 2 - self.yz) / 2)
         self.p = float((z / 2 - y) @ (z / 2 - y))
         self.passes = 1.0
 
@@ -79,31 +79,13 @@ class SphereProblem:
         """Dimension of the sphere's space, one more than the number of coefficients."""
         return len(self.g)
 
-    @cached_property
-    def p_y(self) -> Vector:
-        """``A'y``."""
-        return np.asarray(self.p_z / 2 - self.g[:-1] / self._half)
-
-    @cached_property
-    def p_z(self) -> Vector:
-        """``A'z``."""
-        self.passes += 1.0
-        return self.matrix.cross(self.z)
-
     def product(self, r: Vector) -> Vector:
-        """``H r = L'(L r)``."""
+        """``H r``."""
         self.passes += 1.0
-        tip = np.zeros(1)
-
-        def middle(rows: slice, t: Vector) -> Vector:
-            t = self._half * t + r[-1] / 2 * self.z[rows]
-            tip[0] += self.z[rows] @ t
-            return t
-
         out = np.empty_like(r)
-        out[:-1] = self.matrix.gram(r[:-1], middle)
-        out[:-1] *= self._half
-        out[-1] = tip[0] / 2
+        out[:-1] = self.gamma / 4 * self.matrix.gram(r[:-1])
+        out[:-1] += r[-1] * self._tip
+        out[-1] = self._tip @ r[:-1] + self.zz / 4 * r[-1]
         return out
 
     def value(self, r: Vector, product: Vector) -> float:
@@ -116,6 +98,6 @@ class SphereProblem:
         self.passes += 1.0
         H = np.empty((n + 1, n + 1))
         H[:-1, :-1] = self.gamma / 4 * self.matrix.square()
-        H[-1, :-1] = H[:-1, -1] = self._half / 2 * self.p_z
+        H[-1, :-1] = H[:-1, -1] = self._tip
         H[-1, -1] = self.zz / 4
         return H
