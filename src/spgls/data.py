@@ -174,13 +174,14 @@ class GameData:
         targets = np.column_stack(self.centred)
         if self.root_weight is not None:
             targets *= self.root_weight[:, None]
-        before = np.linalg.norm(targets, axis=0)
+        before = np.sqrt(np.einsum("ij,ij->j", targets, targets))
         basis = self.free_basis
         if basis.shape[1]:
             for _ in range(2):
                 targets = targets - basis @ (basis.T @ targets)
             flush_columns(targets, before, basis.shape[1])
-        if np.linalg.norm(targets[:, 0] - targets[:, 1]) <= ROUNDING * before.sum():
+        gap = targets[:, 0] - targets[:, 1]
+        if np.sqrt(gap @ gap) <= ROUNDING * before.sum():
             targets[:, 1] = targets[:, 0]
         return targets, before
 

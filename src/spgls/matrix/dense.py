@@ -50,6 +50,10 @@ class DenseMatrix:
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
+        if self._compiled and shift is None and v.ndim == 1:
+            from spgls.matrix.kernels import apply
+
+            return apply(self.values, np.ascontiguousarray(v))
         if self._direct and shift is None and v.ndim == 1:
             return np.asarray(self.values @ v)
         # A block of columns is faster by pieces: BLAS does badly with few columns and many rows.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spgls._types import Array, Vector
 
-__all__ = ["cross_pair", "gram"]
+__all__ = ["apply", "cross_pair", "gram"]
 
 
 @numba.njit(cache=True, fastmath=True, nogil=True)
@@ -65,6 +65,38 @@ def _cross_rows(X: Array, u: Vector, w: Vector, first: int, last: int, out: Arra
         i += 1
 
 
+@numba.njit(cache=True, fastmath=True, nogil=True)
+def _apply_rows(X: Array, v: Vector, first: int, last: int, out: Vector) -> None:
+    n = X.shape[1]
+    i = first
+    while i + 4 <= last:
+        r0, r1, r2, r3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+        a = b = c = d = 0.0
+        for j in range(n):
+            a += r0[j] * v[j]
+            b += r1[j] * v[j]
+            c += r2[j] * v[j]
+            d += r3[j] * v[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
+        i += 4
+    while i < last:
+        row = X[i]
+        a = 0.0
+        for j in range(n):
+            a += row[j] * v[j]
+        out[i] = a
+        i += 1
+
+
+@numba.njit(cache=True, parallel=True, nogil=True)
+def _apply(X: Array, v: Vector, parts: int) -> Vector:
+    m = X.shape[0]
+    out = np.empty(m)
+    for part in numba.prange(parts):
+        _apply_rows(X, v, part * m // parts, (part + 1) * m // parts, out)
+    return out
+
+
 @numba.njit(cache=True, parallel=True, nogil=True)
 def _gram(X: Array, v: Vector, parts: int) -> Array:
     m, n = X.shape
@@ -81,6 +113,11 @@ def _cross(X: Array, u: Vector, w: Vector, parts: int) -> Array:
     for part in numba.prange(parts):
         _cross_rows(X, u, w, part * m // parts, (part + 1) * m // parts, out[part])
     return out
+
+
+def apply(X: NDArray[Any], v: Vector) -> Vector:
+    """``X v``, on the same threads as the other products here, which BLAS's would disturb."""
+    return np.asarray(_apply(X, v, numba.get_num_threads()))
 
 
 def gram(X: NDArray[Any], v: Vector) -> Vector:

@@ -20,6 +20,8 @@ Compressed = Any  # CSR or CSC, matrix or array class
 
 #: Rows fuller than this are squared faster as dense blocks than as sparse products.
 _NEARLY_DENSE = 0.07
+#: Up to so many columns, one product for each beats one for all.
+_FEW = 3
 
 
 class SparseMatrix:
@@ -61,6 +63,9 @@ class SparseMatrix:
 
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
+        if self._double and shift is None and u.ndim == 2 and 0 < u.shape[1] <= _FEW:
+            columns = [self._transposed @ np.ascontiguousarray(u[:, j]) for j in range(u.shape[1])]
+            return np.column_stack(columns)
         if self._double and shift is None:
             return np.asarray(self._transposed @ u)
         inner, outer = self._split(shift)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from math import sqrt
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
             w -= off[-1] * before
         if reorthogonalise:
             w -= basis.combine(basis.inner(w))
-        beta = float(np.linalg.norm(w))
+        beta = sqrt(float(w @ w))
         d, e = np.array(diagonal), np.array(off)
         h, multiplier = solve_tridiagonal(d, e, length, multiplier)
         scale = float(np.abs(d).max()) + (float(e.max()) if off else 0.0)

@@ -67,7 +67,7 @@ class SphereProblem:
         self.gamma = gamma
         self.y, self.z = y, z
         self.yy, self.yz, self.zz = float(y @ y), float(y @ z), float(z @ z)
-        self.p_y, self.p_z = matrix.cross(np.column_stack([y, z])).T
+        self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.column_stack([y, z])).T)
         half = np.sqrt(gamma) / 2
         self._tip = half / 2 * self.p_z
         self.g = np.append(half * (self.p_z / 2 - self.p_y), (self.zz / 2 - self.yz) / 2)
@@ -83,7 +83,7 @@ class SphereProblem:
         """``H r``."""
         self.passes += 1.0
         out = np.empty_like(r)
-        out[:-1] = self.gamma / 4 * self.matrix.gram(r[:-1])
+        np.multiply(self.matrix.gram(r[:-1]), self.gamma / 4, out=out[:-1])
         out[:-1] += r[-1] * self._tip
         out[-1] = self._tip @ r[:-1] + self.zz / 4 * r[-1]
         return out
