@@ -171,7 +171,7 @@ class GameData:
     @cached_property
     def projected_targets(self) -> tuple[Array, Vector]:
         """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
-        targets = np.column_stack(self.centred)
+        targets = np.array(self.centred).T
         if self.root_weight is not None:
             targets *= self.root_weight[:, None]
         before = np.sqrt(np.einsum("ij,ij->j", targets, targets))
@@ -210,6 +210,8 @@ class GameData:
 
     def coefficients(self, v: Vector, fixed: Vector) -> Vector:
         """``w`` from the changeable part ``v`` and the coefficients of immutable columns."""
+        if len(self.immutable) == 0:
+            return v.copy() if self.price is None else self.price * v
         coef = np.zeros(self.matrix.shape[1])
         coef[self.changeable] = v if self.price is None else self.price * v
         coef[self.immutable] = fixed

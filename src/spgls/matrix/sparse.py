@@ -64,8 +64,8 @@ class SparseMatrix:
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
         if self._double and shift is None and u.ndim == 2 and 0 < u.shape[1] <= _FEW:
-            columns = [self._transposed @ np.ascontiguousarray(u[:, j]) for j in range(u.shape[1])]
-            return np.column_stack(columns)
+            columns = [self._transposed @ np.ascontiguousarray(column) for column in u.T]
+            return np.array(columns).T
         if self._double and shift is None:
             return np.asarray(self._transposed @ u)
         inner, outer = self._split(shift)

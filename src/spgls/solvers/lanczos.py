@@ -93,7 +93,7 @@ def krylov_start(g: Vector, length: float) -> Vector:
 class Basis:
     """Columns of a basis, in memory that grows with them."""
 
-    def __init__(self, size: int, room: int = 16) -> None:
+    def __init__(self, size: int, room: int = 4) -> None:
         self._columns: Array = np.empty((size, min(room, size)), order="F")
         self.count = 0
 

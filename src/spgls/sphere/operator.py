@@ -67,7 +67,7 @@ class SphereProblem:
         self.gamma = gamma
         self.y, self.z = y, z
         self.yy, self.yz, self.zz = float(y @ y), float(y @ z), float(z @ z)
-        self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.column_stack([y, z])).T)
+        self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.array([y, z]).T).T)
         half = np.sqrt(gamma) / 2
         self._tip = half / 2 * self.p_z
         self.g = np.append(half * (self.p_z / 2 - self.p_y), (self.zz / 2 - self.yz) / 2)
