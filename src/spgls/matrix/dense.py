@@ -48,6 +48,11 @@ class DenseMatrix:
         m, n = self.values.shape
         return m, n
 
+    @property
+    def fused(self) -> bool:
+        """Always: rows lie close enough together to be read once."""
+        return True
+
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
         if self._compiled and shift is None and v.ndim == 1:

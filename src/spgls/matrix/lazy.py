@@ -51,6 +51,11 @@ class ScaledMatrix:
         m, n = self.matrix.shape
         return m, n if self.columns is None else len(self.columns)
 
+    @property
+    def fused(self) -> bool:
+        """As the data itself."""
+        return self.matrix.fused
+
     def apply(self, v: Array) -> Array:
         """``A v``."""
         return _scale(self.row, self.matrix.apply(self._spread(v), self.shift))
@@ -126,6 +131,11 @@ class ProjectedMatrix:
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.matrix.shape
+
+    @property
+    def fused(self) -> bool:
+        """As the data itself."""
+        return self.matrix.fused
 
     def apply(self, v: Array) -> Array:
         """``P A v``."""

@@ -38,6 +38,11 @@ class Matrix(Protocol):
         """Rows and columns."""
         ...
 
+    @property
+    def fused(self) -> bool:
+        """Whether :meth:`gram` reads the data once where two products would read it twice."""
+        ...
+
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v`` for a vector or a block of columns."""
         ...

@@ -48,6 +48,11 @@ class SparseMatrix:
         m, n = self.values.shape
         return int(m), int(n)
 
+    @property
+    def fused(self) -> bool:
+        """Rows stored together, unless they fit in cache as they are."""
+        return self._by_rows and int(self.values.nnz) > block_length(2)
+
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
         if self._double and shift is None:

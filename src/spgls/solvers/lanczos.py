@@ -32,7 +32,7 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
         w -= diagonal[-1] * q
         if off:
             w -= off[-1] * before
-        if reorthogonalise:
+        if reorthogonalise and off:
             w -= basis.combine(basis.inner(w))
         beta = sqrt(float(w @ w))
         d, e = np.array(diagonal), np.array(off)

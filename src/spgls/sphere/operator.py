@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,11 @@ class LinearMap(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
+        ...
+
+    @property
+    def fused(self) -> bool:
+        """Whether :meth:`gram` reads the data once where two products would read it twice."""
         ...
 
     def apply(self, v: Array) -> Array:
@@ -67,10 +73,13 @@ class SphereProblem:
         self.gamma = gamma
         self.y, self.z = y, z
         self.yy, self.yz, self.zz = float(y @ y), float(y @ z), float(z @ z)
-        self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.array([y, z]).T).T)
-        half = np.sqrt(gamma) / 2
-        self._tip = half / 2 * self.p_z
-        self.g = np.append(half * (self.p_z / 2 - self.p_y), (self.zz / 2 - self.yz) / 2)
+        self._half = np.sqrt(gamma) / 2
+        if matrix.fused:
+            self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.array([y, z]).T).T)
+            slope = self.p_z / 2 - self.p_y
+        else:
+            slope = matrix.cross(z / 2 - y)
+        self.g = np.append(self._half * slope, (self.zz / 2 - self.yz) / 2)
         self.p = float((z / 2 - y) @ (z / 2 - y))
         self.passes = 1.0
 
@@ -79,13 +88,32 @@ class SphereProblem:
         """Dimension of the sphere's space, one more than the number of coefficients."""
         return len(self.g)
 
+    @cached_property
+    def p_y(self) -> Vector:
+        """``A'y``."""
+        return np.asarray(self.p_z / 2 - self.g[:-1] / self._half)
+
+    @cached_property
+    def p_z(self) -> Vector:
+        """``A'z``."""
+        self.passes += 1.0
+        return self.matrix.cross(self.z)
+
     def product(self, r: Vector) -> Vector:
         """``H r``."""
         self.passes += 1.0
         out = np.empty_like(r)
-        np.multiply(self.matrix.gram(r[:-1]), self.gamma / 4, out=out[:-1])
-        out[:-1] += r[-1] * self._tip
-        out[-1] = self._tip @ r[:-1] + self.zz / 4 * r[-1]
+        if self.matrix.fused:
+            np.multiply(self.matrix.gram(r[:-1]), self.gamma / 4, out=out[:-1])
+            out[:-1] += (self._half / 2 * r[-1]) * self.p_z
+            out[-1] = self._half / 2 * (self.p_z @ r[:-1]) + self.zz / 4 * r[-1]
+            return out
+        # L'(L r) needs no A'z, which would cost another read to know.
+        t = self.matrix.apply(r[:-1])
+        t *= self._half
+        t += (r[-1] / 2) * self.z
+        np.multiply(self.matrix.cross(t), self._half, out=out[:-1])
+        out[-1] = (self.z @ t) / 2
         return out
 
     def value(self, r: Vector, product: Vector) -> float:
@@ -98,6 +126,6 @@ class SphereProblem:
         self.passes += 1.0
         H = np.empty((n + 1, n + 1))
         H[:-1, :-1] = self.gamma / 4 * self.matrix.square()
-        H[-1, :-1] = H[:-1, -1] = self._tip
+        H[-1, :-1] = H[:-1, -1] = self._half / 2 * self.p_z
         H[-1, -1] = self.zz / 4
         return H
