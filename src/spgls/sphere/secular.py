@@ -14,7 +14,7 @@ vanishes. Everything is evaluated as a function of ``mu``, the distance from tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import frexp, ldexp, sqrt
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from spgls._types import EPS, Vector
 from spgls.reduced import ReducedGame
 from spgls.sphere.fixed_norm import solve_fixed_norm
+from spgls.sphere.pole import Pole, ScaledGame, find_pole, power_of_two, scale_game
 
 __all__ = ["SmallSolution", "solve_sphere"]
 
@@ -74,31 +75,6 @@ class SmallSolution:
         return self.c / self.s
 
 
-@dataclass(frozen=True, eq=False)
-class _Scaled:
-    """A game in units in which ``max(d)`` and ``|y|^2 + |z|^2`` lie between 1/4 and 1."""
-
-    game: ReducedGame
-    gamma: float
-    p_y: Vector
-    p_z: Vector
-    p_e: Vector
-    noise: float  # what counts as zero, relative to the terms summed
-
-
-@dataclass(frozen=True, eq=False)
-class _Pole:
-    """Left end ``nu0`` of the feasible multipliers and the problem's terms there."""
-
-    nu: float
-    e: Vector  # d + nu0, without cancellation
-    h: float
-    n_y: float
-    n_e: float
-    noise: float  # magnitude of the terms n_y and n_e were summed from
-    low: np.ndarray  # where d + nu0 vanishes
-
-
 def solve_sphere(
     game: ReducedGame, gamma: float, *, tol: float = 1e-9, ulps: float = 2.0
 ) -> SmallSolution:
@@ -126,9 +102,9 @@ def solve_sphere(
         # Nothing to predict, or nothing that anyone could change: stay at zero.
         return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, game.yy, "unique", 0)
     # Powers of two: close labels and goals must stay exactly as close as they are.
-    sigma_max = _power_of_two(float(game.sigma.max())) if game.size else 1.0
-    length = _power_of_two(sqrt(size))
-    scaled = _scale(game, gamma, sigma_max, length, ulps * EPS)
+    sigma_max = power_of_two(float(game.sigma.max())) if game.size else 1.0
+    length = power_of_two(sqrt(size))
+    scaled = scale_game(game, gamma, sigma_max, length, ulps * EPS)
     point = _solve_scaled(scaled, tol)
     back = length / sigma_max
     return SmallSolution(
@@ -144,39 +120,11 @@ def solve_sphere(
     )
 
 
-def _power_of_two(x: float) -> float:
-    return ldexp(1.0, frexp(x)[1])
-
-
-def _scale(
-    game: ReducedGame, gamma: float, sigma_max: float, length: float, noise: float
-) -> _Scaled:
-    size = length**2
-    unit = ReducedGame(
-        sigma=game.sigma / sigma_max,
-        eta=game.eta / length,
-        zeta=game.zeta / length,
-        r_yy=game.r_yy / size,
-        r_yz=game.r_yz / size,
-        r_zz=game.r_zz / size,
-        nullity=game.nullity,
-    )
-    return _Scaled(
-        game=unit,
-        gamma=gamma * (sigma_max / length) ** 2,
-        p_y=unit.sigma * unit.eta,
-        p_z=unit.sigma * unit.zeta,
-        # Formed from the difference: close labels and goals subtract without error.
-        p_e=unit.sigma * (unit.zeta - unit.eta),
-        noise=noise,
-    )
-
-
-def _solve_scaled(problem: _Scaled, tol: float) -> SmallSolution:
+def _solve_scaled(problem: ScaledGame, tol: float) -> SmallSolution:
     game, gamma = problem.game, problem.gamma
     if not problem.p_y.any() and not problem.p_z.any():
         return _untouched(problem, tol)
-    pole = _find_pole(problem)
+    pole = find_pole(problem)
     # Labels, or the gap to the goals, orthogonal to the data: c = 0, or c = 1, is stationary.
     if not problem.p_y.any() and -2 * game.r_yz >= gamma * pole.nu:
         nu = -2 * game.r_yz / gamma
@@ -205,7 +153,7 @@ def _blend(gap: Vector, goal: Vector, minus_label: Vector, s: float, c: float) -
 
 
 def _finish(
-    problem: _Scaled,
+    problem: ScaledGame,
     x: Vector,
     fill: float,
     s: float,
@@ -223,7 +171,7 @@ def _finish(
     return SmallSolution(x, fill, s, c, nu, pole, value, outcome, steps)
 
 
-def _untouched(problem: _Scaled, tol: float) -> SmallSolution:
+def _untouched(problem: ScaledGame, tol: float) -> SmallSolution:
     """Labels and goals orthogonal to the data: a scalar quadratic in ``c``."""
     game, gamma = problem.game, problem.gamma
     low = game.lowest
@@ -242,75 +190,8 @@ def _untouched(problem: _Scaled, tol: float) -> SmallSolution:
     return _finish(problem, np.zeros(game.size), norm, s, c, nu, -low, 0, outcome)
 
 
-def _find_pole(problem: _Scaled) -> _Pole:
-    """Largest ``nu`` at which the Hessian of the Lagrangian is singular."""
-    game, gamma = problem.game, problem.gamma
-    d, zeta = game.d, game.zeta
-    none = np.zeros(game.size, dtype=bool)
-    if game.nullity or game.r_zz == 0.0:
-        n_y = 2 * game.r_yz
-        return _Pole(0.0, d, game.r_zz, n_y, 2 * (game.r_zz - game.r_yz), 2 * game.r_zz, none)
-    d_min = float(d.min())
-    gaps = d - d_min
-    low = gaps == 0.0
-    nu, e = _root_of_h(problem, d_min, gaps)
-    if e is not None:
-        terms = game.eta * zeta / e
-        n_y = 2 * game.r_yz + nu * (gamma + 2 * float(terms.sum()))
-        noise = 2 * abs(game.r_yz) + abs(nu) * (gamma + 2 * float(np.abs(terms).sum()))
-        return _Pole(nu, e, 0.0, n_y, -n_y, noise, none)
-    inverse = np.divide(1.0, gaps, out=np.zeros_like(gaps), where=~low)
-    yz, zz = game.eta * zeta * inverse, zeta**2 * inverse
-    h = game.r_zz - d_min * (gamma + float(zz.sum()))
-    n_y = 2 * game.r_yz - d_min * (gamma + 2 * float(yz.sum()))
-    noise = 2 * (game.r_zz + d_min * (gamma + float(np.abs(yz).sum() + zz.sum())))
-    return _Pole(-d_min, gaps, h, n_y, 2 * h - n_y, noise, low)
-
-
-def _root_of_h(problem: _Scaled, d_min: float, gaps: Vector) -> tuple[float, Vector | None]:
-    """Root of ``h`` in ``(-d_min, 0)`` and ``d`` plus it, or ``(-d_min, None)``.
-
-    ``h`` is concave and increasing, so Newton from the left of its root never overshoots. The
-    origin is taken where the root is nearest, at 0 or at ``-d_min``.
-    """
-    game, gamma = problem.game, problem.gamma
-    d, zeta = game.d, game.zeta
-    p_zz = problem.p_z**2
-    nu = -game.r_zz / (gamma + float((zeta**2 / d).sum()))
-    if nu > -d_min / 2:
-        for _ in range(_MAX_STEPS):
-            w = 1.0 / (d + nu)
-            h = game.r_zz + nu * (gamma + float(zeta**2 @ w))
-            step = -h / (gamma + float(p_zz @ w**2))
-            nu += step
-            if abs(step) <= 2 * EPS * abs(nu):
-                break
-        if nu > -d_min / 2:
-            return nu, d + nu
-    low = gaps == 0.0
-    p_low = float(p_zz[low].sum())
-    rest, gaps_rest = p_zz[~low], gaps[~low]
-    if p_low <= (EPS * game.zz) ** 2 * d_min:
-        at_pole = game.r_zz - d_min * (gamma + float((zeta[~low] ** 2 / gaps_rest).sum()))
-        if at_pole > 0.0:
-            return -d_min, None
-    # h = room - p_low/g - sum rest/(gaps + g) with g the distance from -d_min.
-    room = game.zz - gamma * d_min
-    g = max(p_low / game.zz, d_min * EPS**2)
-    for _ in range(_MAX_STEPS):
-        w = 1.0 / (gaps_rest + g)
-        h = room + gamma * g - p_low / g - float(rest @ w)
-        slope = gamma + p_low / g**2 + float(rest @ w**2)
-        step = -h / slope
-        if step <= 2 * EPS * g:
-            break
-        # From far left Newton only doubles g; the nearest pole alone gives a better lower bound.
-        g += step
-    return g - d_min, gaps + g
-
-
 def _sphere_quadratic(
-    problem: _Scaled, inverse: Vector
+    problem: ScaledGame, inverse: Vector
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Both ``(s, c)`` with ``|x(c)|^2 = gamma s c`` at a fixed multiplier, smaller ``c`` first.
 
@@ -334,7 +215,7 @@ def _sphere_quadratic(
     return ((half_s + root) / lead, small_c), (small_s, (half_c + root) / lead)
 
 
-def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
+def _hard_case(problem: ScaledGame, pole: Pole) -> SmallSolution | None:
     """Return the optimum at the pole itself, if the sphere can be reached there."""
     gamma = problem.gamma
     inverse = np.divide(1.0, pole.e, out=np.zeros_like(pole.e), where=~pole.low)
@@ -365,7 +246,7 @@ def _hard_case(problem: _Scaled, pole: _Pole) -> SmallSolution | None:
     return _finish(problem, x, fill, s, c, pole.nu, pole.nu, 0, outcome)
 
 
-def _newton(problem: _Scaled, pole: _Pole) -> SmallSolution:
+def _newton(problem: ScaledGame, pole: Pole) -> SmallSolution:
     """Find the root of ``F`` right of the pole, by Newton on ``1/|r|``, safeguarded."""
     game, gamma = problem.game, problem.gamma
     p_y, p_z, p_e = problem.p_y, problem.p_z, problem.p_e
@@ -426,7 +307,7 @@ class _Residual:
 
 
 def _evaluate(
-    problem: _Scaled, pole: _Pole, zz: Vector, yz: Vector, ez: Vector, mu: float
+    problem: ScaledGame, pole: Pole, zz: Vector, yz: Vector, ez: Vector, mu: float
 ) -> _Residual:
     gamma = problem.gamma
     w = 1.0 / (pole.e + mu)
@@ -441,7 +322,7 @@ def _evaluate(
     return _Residual(norm2 - gamma * s * c, slope, norm2 + gamma * abs(s * c), s, c)
 
 
-def _approach(problem: _Scaled, nu: float, tol: float) -> SmallSolution:
+def _approach(problem: ScaledGame, nu: float, tol: float) -> SmallSolution:
     """Return a point near the unattained infimum at ``c = 1``, of about the least norm."""
     game, gamma = problem.game, problem.gamma
     gap = game.zeta - game.eta
