@@ -84,7 +84,7 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
         nullity=k - len(sigma),
         free_gap=_free_gap(data, float(yy - 2 * yz + zz)),
     )
-    return ColumnReduction(data, game, True, scale, raw, cut, 1.0, vectors, free_map)
+    return ColumnReduction(data, game, True, scale, raw, cut, vectors, free_map)
 
 
 def reduce_by_qr(data: GameData) -> ColumnReduction:
@@ -133,7 +133,7 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
         nullity=k - len(sigma),
         free_gap=_free_gap(data, float(gap @ gap)),
     )
-    return ColumnReduction(data, game, False, scale, raw, 0.0, 1.0, vectors, free_map[lead:])
+    return ColumnReduction(data, game, False, scale, raw, 0.0, vectors, free_map[lead:])
 
 
 def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:

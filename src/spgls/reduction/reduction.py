@@ -40,8 +40,6 @@ class Reduction(ABC):
         Size of each column of ``S^{1/2} X`` as it came, or their common bound.
     cut : float
         Squared singular values up to this may have been taken for zero.
-    passes : float
-        Reads of the data spent.
     """
 
     data: GameData
@@ -50,7 +48,6 @@ class Reduction(ABC):
     scale: Vector | float
     raw: Vector | float
     cut: float
-    passes: float
 
     @abstractmethod
     def lift(self, x: Vector, fill: float) -> Vector:

@@ -150,4 +150,4 @@ def _finish(
         nullity=len(data.changeable) - len(sigma),
         free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
     )
-    return RowReduction(data, game, squared, scale, raw, cut, 1.0, vectors)
+    return RowReduction(data, game, squared, scale, raw, cut, vectors)

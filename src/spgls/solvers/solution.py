@@ -124,7 +124,8 @@ class Stats:
     Attributes
     ----------
     passes : float
-        Reads of the whole data.
+        Passes over the whole data. A product ``A'(A v)`` counts as one, although data stored by
+        sparse columns has to be read twice for it.
     iterations : int
         Iterations of the solver.
     seconds : float

@@ -1,4 +1,4 @@
-"""The paper's sphere problem on data of any size: one product reads the data once."""
+"""The paper's sphere problem on data of any size, through products alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class SphereProblem:
 
     ``H = L'L`` with ``L = [sqrt(gamma)/2 A, z/2]`` is an arrow: apart from its last row and column,
     which are known, it is a multiple of the Gram matrix of ``A``. So a product with ``H`` is one
-    Gram product, one read of the data.
+    Gram product, one read of the data where the matrix can fuse it. Where it cannot (sparse
+    columns, or data small enough for the cache) a product is ``L'(L r)``.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class SphereProblem:
     p : float
         Constant term.
     passes : float
-        Reads of the data so far.
+        Passes over the data so far: one for each product, fused or not.
     """
 
     def __init__(self, matrix: LinearMap, y: Vector, z: Vector, gamma: float) -> None:
