@@ -21,6 +21,8 @@ __all__ = ["Controls", "Iterate", "run", "sphere_problem"]
 
 #: A solver aims at this share of the gap allowed, so that rounding does not spoil the certificate.
 _AIM = 0.5
+#: An objective above this share of its terms keeps enough digits to be trusted without the data.
+_CLEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Iterate:
         Makes ``H r`` where the method has it without another read of the data.
     lowest : float, optional
         Estimate of the smallest eigenvalue of ``H``, where the method has one.
+    norm : float
+        Estimate of ``|H|``, where the method has one; infinite where not.
     final : bool
         The method cannot improve on this.
     several : bool
@@ -83,6 +87,7 @@ class Iterate:
     point: Callable[[], Vector]
     lowest: float | None = None
     product: Callable[[], Vector] | None = None
+    norm: float = np.inf
     final: bool = False
     several: bool = False
 
@@ -187,23 +192,28 @@ def _finish(
     residual = float(np.linalg.norm(slope + multiplier * r))
     w, alpha = from_sphere(r[:-1], float(r[-1]), gamma)
     coef = data.coefficients(w, data.free_coefficients(w, alpha))
-    linear = data.matrix.apply(coef)
     alpha = priced_norm(coef, data.cost) / gamma
-    provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
-    objective = data.loss(data.residual(linear, provider))
+    norm = np.inf if best is None or unattained else best.norm
+    objective = problem.value(r, product)
+    size = norm + 2 * float(np.linalg.norm(problem.g)) + problem.p
+    if objective >= _CLEAR * size and data.free_basis.shape[1] == 0:
+        intercept, rounding = 0.0, 16 * EPS * size
+    else:
+        intercept, objective, rounding = _measure(data, coef, gamma)
+        problem.passes += 1.0
     lowest = None if best is None else best.lowest
-    certificate = _certify(data, problem, objective, residual, multiplier, lowest, linear, provider)
+    certificate = _certify(data, problem, objective, rounding, residual, multiplier, lowest)
     several = best is not None and best.several
     return Solution(
         coef=coef,
-        intercept=provider.intercept,
+        intercept=intercept,
         alpha=alpha,
         multiplier=multiplier,
         objective=objective,
         status=_status(status, certificate, controls.tol, unattained, several),
         solver=name,
         certificate=certificate,
-        stats=Stats(problem.passes + 1.0, len(history), perf_counter() - start),
+        stats=Stats(problem.passes, len(history), perf_counter() - start),
         history=history,
     )
 
@@ -251,21 +261,29 @@ def _step_back_from_infinity(problem: SphereProblem, r: Vector, tol: float) -> V
     return np.append(2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s)
 
 
+def _measure(data: GameData, coef: Vector, gamma: float) -> tuple[float, float, float]:
+    """Best intercept, objective and its rounding, from one more read of the data."""
+    linear = data.matrix.apply(coef)
+    alpha = priced_norm(coef, data.cost) / gamma
+    provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
+    objective = data.loss(data.residual(linear, provider))
+    pull = alpha / (1 + alpha)
+    size = (1 - pull) * np.sqrt(data.loss(linear)) + np.sqrt(data.loss(data.y))
+    size += pull * np.sqrt(data.loss(data.z))
+    rounding = float(16 * EPS * size * (np.sqrt(objective) + EPS * size))
+    return provider.intercept, objective, rounding
+
+
 def _certify(
     data: GameData,
     problem: SphereProblem,
     objective: float,
+    rounding: float,
     residual: float,
     multiplier: float,
     lowest: float | None,
-    linear: Vector,
-    provider: Provider,
 ) -> Certificate:
     """Bound the gap by the residual: proved by ``H >= 0``, or estimated by its least Ritz value."""
-    pull = float(provider.alpha) / (1 + float(provider.alpha))
-    size = (1 - pull) * np.sqrt(data.loss(linear)) + np.sqrt(data.loss(data.y))
-    size += pull * np.sqrt(data.loss(data.z))
-    rounding = float(16 * EPS * size * (np.sqrt(objective) + EPS * size))
     # A sum of squares is not negative, so the objective itself bounds the gap.
     gap = min(_proved_gap(residual, multiplier), objective)
     kind: Literal["proved", "estimated"] = "proved"

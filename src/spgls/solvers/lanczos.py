@@ -53,6 +53,7 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
             point=partial(basis.combine, h),
             product=partial(_product, basis, d, e, h, w),
             lowest=lowest_eigenvalue(d, e) if multiplier <= 0.0 else None,
+            norm=scale if reorthogonalise else np.inf,
             final=ended,
             several=length == 0.0,
         )
