@@ -46,6 +46,7 @@ class Quadratic:
         self.spectrum = spectrum
         self.multiplier = multiplier
         self.g = -(spectrum + multiplier) * optimum
+        self.slope = float(np.linalg.norm(self.g))
         self.size = len(spectrum)
         self.best = float(self.g @ optimum) - multiplier
         self.passes = 0.0

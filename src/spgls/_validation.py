@@ -53,6 +53,13 @@ def check_number(
     advice: str = "",
 ) -> float:
     """Return a finite real number within its limits."""
+    number = _scalar(value)
+    if number is not None and math.isfinite(number):
+        low = (above is not None and number <= above) or (
+            at_least is not None and number < at_least
+        )
+        if not low and not (below is not None and number >= below):
+            return number
     limits = [
         f" {words} {limit:g}"
         for words, limit in (("above", above), ("of at least", at_least), ("below", below))
@@ -61,14 +68,7 @@ def check_number(
     message = f"{name} must be a finite number{' and'.join(limits)}; got {describe(value)}."
     if advice:
         message = f"{message} {advice}"
-    number = _scalar(value)
-    if number is None:
-        raise TypeError(message)
-    low = (above is not None and number <= above) or (at_least is not None and number < at_least)
-    high = below is not None and number >= below
-    if not math.isfinite(number) or low or high:
-        raise ValueError(message)
-    return number
+    raise TypeError(message) if number is None else ValueError(message)
 
 
 def check_count(value: Any, name: str) -> int | None:

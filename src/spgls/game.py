@@ -23,6 +23,7 @@ from spgls._validation import (
     check_weight,
     describe,
 )
+from spgls._vector import dot
 from spgls.matrix import Matrix, as_matrix
 
 __all__ = [
@@ -40,7 +41,7 @@ __all__ = [
 
 def priced_norm(coef: Vector, cost: Vector | None) -> float:
     """``q = sum_j w_j^2/c_j``: what a unit of prediction is worth to a provider."""
-    return float(coef @ coef) if cost is None else float(coef @ (coef / cost))
+    return dot(coef, coef if cost is None else coef / cost)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,8 +50,10 @@ def with_hard_case(
     for iterate in iterates:
         if pair is None:
             # Rounding brings the null space into a Krylov space in the end, and then the multiplier
-            # is not negative but 1e-17.
-            if iterate.multiplier > aim or not (iterate.final or iterate.gap() <= aim):
+            # is not negative but 1e-17. An objective of zero cannot be bettered, whatever the
+            # residual.
+            near = min(iterate.gap(), iterate.objective) <= aim
+            if iterate.multiplier > aim or not (iterate.final or near):
                 yield iterate
                 continue
             pair = lowest_pair(problem, controls.generator(), iterate.multiplier, _LOWEST_PRODUCTS)

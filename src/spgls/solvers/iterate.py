@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from spgls._types import EPS, Vector
+from spgls._vector import dot, norm
 from spgls.data import GameData
 from spgls.game import Provider, priced_norm
 from spgls.solvers.solution import Solution, Stats, Status, Step
@@ -188,14 +189,16 @@ def _finish(
         r = _step_back_from_infinity(problem, r, controls.tol)
         product = problem.product(r)
     slope = product + problem.g
-    multiplier = -float(r @ slope)
-    residual = float(np.linalg.norm(slope + multiplier * r))
+    multiplier = -dot(r, slope)
+    slope += multiplier * r
+    residual = norm(slope)
     w, alpha = from_sphere(r[:-1], float(r[-1]), gamma)
     coef = data.coefficients(w, data.free_coefficients(w, alpha))
     alpha = priced_norm(coef, data.cost) / gamma
-    norm = np.inf if best is None or unattained else best.norm
-    objective = problem.value(r, product)
-    size = norm + 2 * float(np.linalg.norm(problem.g)) + problem.p
+    spread = np.inf if best is None or unattained else best.norm
+    # q(r) = r'Hr + 2g'r + p, and r'(Hr + g) is known.
+    objective = dot(problem.g, r) - multiplier + problem.p
+    size = spread + 2 * problem.slope + problem.p
     if objective >= _CLEAR * size and data.free_basis.shape[1] == 0:
         intercept, rounding = 0.0, 16 * EPS * size
     else:
@@ -225,13 +228,16 @@ def _final_point(problem: SphereProblem, best: Iterate | None) -> tuple[Vector, 
         r[-1] = -1.0
         return r, problem.product(r)
     r = best.point()
-    norm = float(np.linalg.norm(r))
+    length = norm(r)
     if r[-1] > 0.0 and not problem.g.any():
         # Without a linear term -r is as good, and has the smaller alpha.
-        norm = -norm
+        length = -length
+    r = r / length
     if best.product is None:
-        return r / norm, problem.product(r / norm)
-    return r / norm, best.product() / norm
+        return r, problem.product(r)
+    product = best.product()
+    product /= length
+    return r, product
 
 
 def _reads_goal(problem: SphereProblem, r: Vector, tol: float) -> bool:
@@ -240,8 +246,7 @@ def _reads_goal(problem: SphereProblem, r: Vector, tol: float) -> bool:
     That takes ``A'(y - z) = 0``, which costs a read of the data to see; so look only where the
     coefficients are large already.
     """
-    away = float(r[:-1] @ r[:-1]) / 4
-    if r[-1] < 0.9 or away * problem.zz > 1e4 * tol * problem.yy:
+    if r[-1] < 0.9 or dot(r[:-1], r[:-1]) / 4 * problem.zz > 1e4 * tol * problem.yy:
         return False
     gap = float(np.linalg.norm(problem.p_y - problem.p_z))
     size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
@@ -293,15 +298,21 @@ def _certify(
             gap, kind = estimate, "estimated"
     gap = gap + rounding
     lower = max(0.0, objective - gap)
-    unexplained = 0.0 if gap <= 64 * EPS * data.loss(data.y) else np.inf
-    unit = float(np.linalg.norm(problem.g)) + abs(multiplier)
+    unit = problem.slope + abs(multiplier)
     return Certificate(
         lower_bound=lower,
         gap=gap,
-        relative_gap=gap / problem.yy if problem.yy > 0.0 else unexplained,
+        relative_gap=_relative(gap, problem.yy, data),
         kkt_residual=residual / unit if residual else 0.0,
         kind=kind,
     )
+
+
+def _relative(gap: float, yy: float, data: GameData) -> float:
+    """Gap in units of R2; where nothing is left to explain, none is allowed but rounding."""
+    if yy > 0.0:
+        return gap / yy
+    return 0.0 if gap <= 64 * EPS * data.loss(data.y) else np.inf
 
 
 def _status(

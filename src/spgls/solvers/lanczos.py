@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from math import sqrt
 
 import numpy as np
 
 from spgls._types import EPS, Array, Vector
+from spgls._vector import dot, norm
 from spgls.solvers.iterate import Iterate
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
@@ -18,7 +18,7 @@ __all__ = ["Basis", "krylov_start", "lanczos"]
 
 def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iterator[Iterate]:
     """Iterates of the plain Krylov method; the last one is final."""
-    length = float(np.linalg.norm(g))
+    length = problem.slope if g is problem.g else norm(g)
     basis = Basis(problem.size)
     q, before = krylov_start(g, length), np.zeros(problem.size)
     diagonal: list[float] = []
@@ -28,13 +28,14 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
     while True:
         basis.append(q)
         w = problem.product(q)
-        diagonal.append(float(q @ w))
+        diagonal.append(dot(q, w))
         w -= diagonal[-1] * q
         if off:
             w -= off[-1] * before
-        if reorthogonalise and off:
-            w -= basis.combine(basis.inner(w))
-        beta = sqrt(float(w @ w))
+        beta = norm(w) if basis.count == 1 or not reorthogonalise else basis.clear(w)
+        # The second vector is orthogonal to the first as it stands, unless nearly all cancelled.
+        if reorthogonalise and beta < diagonal[-1] / 256:
+            beta = basis.clear(w)
         d, e = np.array(diagonal), np.array(off)
         h, multiplier = solve_tridiagonal(d, e, length, multiplier)
         scale = float(np.abs(d).max()) + (float(e.max()) if off else 0.0)
@@ -73,9 +74,9 @@ def _product(basis: Basis, d: Vector, e: Vector, h: Vector, rest: Vector) -> Vec
 
 def _residual(x: Vector, product: Vector, g: Vector) -> float:
     """Residual of ``x/|x|`` at its best multiplier."""
-    norm = float(np.linalg.norm(x))
-    slope, r = product / norm + g, x / norm
-    return float(np.linalg.norm(slope - (r @ slope) * r))
+    length = norm(x)
+    slope, r = product / length + g, x / length
+    return norm(slope - dot(r, slope) * r)
 
 
 def krylov_start(g: Vector, length: float) -> Vector:
@@ -110,6 +111,11 @@ class Basis:
     def inner(self, w: Vector) -> Vector:
         """Inner products of all columns with a vector."""
         return np.asarray(self._columns[:, : self.count].T @ w)
+
+    def clear(self, w: Vector) -> float:
+        """Make a vector orthogonal to all columns, in place, and return its norm."""
+        w -= self.combine(self.inner(w))
+        return norm(w)
 
     def combine(self, h: Vector) -> Vector:
         """Combination of the first columns."""

@@ -91,7 +91,7 @@ def nested_lanczos(
     problem: SphereProblem, inner: int, history: int, *, reorthogonalise: bool
 ) -> Iterator[Iterate]:
     """Iterates of all cycles, one a product; the last one is final."""
-    length = float(np.linalg.norm(problem.g))
+    length = problem.slope
     space = _Space(problem, inner, history)
     q = krylov_start(problem.g, length)
     lowest = np.inf

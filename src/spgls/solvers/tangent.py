@@ -49,7 +49,7 @@ class Place(NamedTuple):
         """Make one from a unit vector and its product."""
         slope = product + problem.g
         rho = riemannian_gradient(problem, r, product) / 2
-        scale = float(np.linalg.norm(problem.g) + np.linalg.norm(product))
+        scale = problem.slope + float(np.linalg.norm(product))
         return cls(r, product, slope, -float(r @ slope), rho, float(np.linalg.norm(rho)), scale)
 
     def iterate(self, problem: SphereProblem) -> Iterate:

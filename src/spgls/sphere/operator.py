@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from spgls._types import Array, Vector
+from spgls._vector import dot, norm
 
 __all__ = ["LinearMap", "SphereProblem"]
 
@@ -73,21 +74,29 @@ class SphereProblem:
         self.matrix = matrix
         self.gamma = gamma
         self.y, self.z = y, z
-        self.yy, self.yz, self.zz = float(y @ y), float(y @ z), float(z @ z)
+        self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
         self._half = np.sqrt(gamma) / 2
+        centre = z / 2 - y
         if matrix.fused:
             self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.array([y, z]).T).T)
             slope = self.p_z / 2 - self.p_y
         else:
-            slope = matrix.cross(z / 2 - y)
-        self.g = np.append(self._half * slope, (self.zz / 2 - self.yz) / 2)
-        self.p = float((z / 2 - y) @ (z / 2 - y))
+            slope = matrix.cross(centre)
+        self.g = np.empty(len(slope) + 1)
+        np.multiply(slope, self._half, out=self.g[:-1])
+        self.g[-1] = (self.zz / 2 - self.yz) / 2
+        self.p = dot(centre, centre)
         self.passes = 1.0
 
     @property
     def size(self) -> int:
         """Dimension of the sphere's space, one more than the number of coefficients."""
         return len(self.g)
+
+    @cached_property
+    def slope(self) -> float:
+        """``|g|``."""
+        return norm(self.g)
 
     @cached_property
     def p_y(self) -> Vector:
@@ -107,19 +116,19 @@ class SphereProblem:
         if self.matrix.fused:
             np.multiply(self.matrix.gram(r[:-1]), self.gamma / 4, out=out[:-1])
             out[:-1] += (self._half / 2 * r[-1]) * self.p_z
-            out[-1] = self._half / 2 * (self.p_z @ r[:-1]) + self.zz / 4 * r[-1]
+            out[-1] = self._half / 2 * dot(self.p_z, r[:-1]) + self.zz / 4 * r[-1]
             return out
         # L'(L r) needs no A'z, which would cost another read to know.
         t = self.matrix.apply(r[:-1])
         t *= self._half
         t += (r[-1] / 2) * self.z
         np.multiply(self.matrix.cross(t), self._half, out=out[:-1])
-        out[-1] = (self.z @ t) / 2
+        out[-1] = dot(self.z, t) / 2
         return out
 
     def value(self, r: Vector, product: Vector) -> float:
         """``q(r)``, given ``H r``."""
-        return float(r @ product + 2 * (self.g @ r) + self.p)
+        return dot(r, product) + 2 * dot(self.g, r) + self.p
 
     def dense(self) -> Array:
         """``H`` itself, for methods that factorise it: ``n + 1`` squared numbers."""

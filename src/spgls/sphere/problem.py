@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spgls._types import Array, Vector
+from spgls._vector import dot
 
 __all__ = ["GamePoint", "SpherePoint", "from_sphere", "scls_terms", "to_sphere"]
 
@@ -58,7 +59,7 @@ def from_sphere(w: Vector, alpha: float, gamma: float) -> GamePoint:
     gamma : float
         Strength of the providers.
     """
-    square = float(w @ w)
+    square = dot(w, w)
     if alpha >= 0.0:
         above = 1.0 + alpha
         below = square / above
