@@ -62,7 +62,8 @@ class Case:
     pairs : int
         Timed pairs.
     pause : float
-        Seconds before each call, for the other side's BLAS threads to stop spinning.
+        Seconds before each call, for the other side's BLAS threads to stop spinning; an untimed
+        call of the same side follows.
     """
 
     name: str
@@ -167,7 +168,10 @@ def measure(case: Case, threads: int) -> Measurement:
 
 
 def _timed(function: Callable[[], Any], pause: float = 0.0) -> tuple[float, Any]:
-    time.sleep(pause)
+    if pause:
+        # By then the other side's threads sleep, and so do ours: a call wakes them.
+        time.sleep(pause)
+        function()
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result

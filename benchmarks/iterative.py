@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent / "results"
 #: Largest ratio of our time to the peer's that meets the goal; products: not more than theirs.
 TARGET = 1.1
 #: Seconds before each call, for the other side's BLAS threads to stop spinning.
-PAUSE = 0.25
+PAUSE = 0.1
 
 #: Our solver, the peer's name, the peer.
 RIVALS: tuple[tuple[str, str, Peer], ...] = (
