@@ -15,7 +15,7 @@ from spgls._validation import (
 from spgls.data import GameData
 from spgls.game import Provider
 from spgls.solvers import Controls, Solution, Step, resolve
-from spgls.solvers.spectral import certify_predictor
+from spgls.solvers.by_reduction import certify_predictor
 from spgls.sphere import Certificate
 
 __all__ = ["certify", "read_controls", "read_strength", "solve"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from spgls._types import Vector
@@ -130,11 +131,14 @@ class Stats:
         Iterations of the solver.
     seconds : float
         Wall-clock time, certificate included.
+    stages : dict
+        Seconds by stage, for solvers that work in stages; empty for the others.
     """
 
     passes: float
     iterations: int
     seconds: float
+    stages: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Stats({self.passes:g} passes, {self.iterations} iterations, {self.seconds:.3g} s)"
