@@ -50,6 +50,7 @@ def check_number(
     above: float | None = None,
     at_least: float | None = None,
     below: float | None = None,
+    at_most: float | None = None,
     advice: str = "",
 ) -> float:
     """Return a finite real number within its limits."""
@@ -58,11 +59,17 @@ def check_number(
         low = (above is not None and number <= above) or (
             at_least is not None and number < at_least
         )
-        if not low and not (below is not None and number >= below):
+        high = (below is not None and number >= below) or (at_most is not None and number > at_most)
+        if not low and not high:
             return number
     limits = [
         f" {words} {limit:g}"
-        for words, limit in (("above", above), ("of at least", at_least), ("below", below))
+        for words, limit in (
+            ("above", above),
+            ("of at least", at_least),
+            ("below", below),
+            ("of at most", at_most),
+        )
         if limit is not None
     ]
     message = f"{name} must be a finite number{' and'.join(limits)}; got {describe(value)}."
@@ -127,17 +134,20 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_vector(value: Any, name: str, length: int | None, per: str) -> Vector:
-    """Return a finite float64 vector with one entry per ``per`` ("row of X", "column of X").
+def check_vector(
+    value: Any, name: str, length: int | None, per: str, *, infinite: bool = False
+) -> Vector:
+    """Return a float64 vector with one entry per ``per`` ("row of X", "column of X").
 
-    A length of None accepts any but zero.
+    A length of None accepts any but zero; entries are finite unless ``infinite`` allows ``inf``.
     """
     array = _one_dimensional(value, name, length, per)
-    wrong = ~np.isfinite(array)
+    wrong = np.isnan(array) if infinite else ~np.isfinite(array)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         advice = "Drop or impute such rows first" if "row" in per else "Replace it by a number"
-        raise ValueError(f"{name} must be finite; entry {at} is {array[at]}. {advice}.")
+        allowed = "a number" if infinite else "finite"
+        raise ValueError(f"{name} must be {allowed}; entry {at} is {array[at]}. {advice}.")
     return array
 
 

@@ -23,11 +23,12 @@ from spgls._validation import (
     check_weight,
     describe,
 )
-from spgls._vector import dot
 from spgls.matrix import Matrix, as_matrix
+from spgls.providers import Population, Provider, priced_norm
 
 __all__ = [
     "Movement",
+    "Population",
     "Provider",
     "best_response",
     "gamma_from_pull",
@@ -37,62 +38,6 @@ __all__ = [
     "priced_norm",
     "undo_response",
 ]
-
-
-def priced_norm(coef: Vector, cost: Vector | None) -> float:
-    """``q = sum_j w_j^2/c_j``: what a unit of prediction is worth to a provider."""
-    return dot(coef, coef if cost is None else coef / cost)
-
-
-@dataclass(frozen=True, eq=False)
-class Provider:
-    """A provider facing a published linear model.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n,)
-        The model's coefficients.
-    intercept : float
-        Its intercept.
-    gamma : float or ndarray of shape (m,)
-        Strength, one for all or one per row; ``inf`` is an honest provider.
-    cost : ndarray of shape (n,), optional
-        Cost of a squared unit of change of each feature, ``inf`` if it cannot be changed.
-    """
-
-    coef: Vector
-    intercept: float
-    gamma: float | Vector
-    cost: Vector | None
-
-    @property
-    def reach(self) -> float:
-        """Squared priced norm of the coefficients, ``q``."""
-        return priced_norm(self.coef, self.cost)
-
-    @property
-    def alpha(self) -> float | Vector:
-        """``q/gamma``; zero for an honest provider."""
-        return self.reach / self.gamma
-
-    @property
-    def direction(self) -> Vector:
-        """How features move per unit of step."""
-        return self.coef if self.cost is None else self.coef / self.cost
-
-    def predict(self, matrix: Matrix) -> Vector:
-        """Predictions on rows as they are."""
-        return matrix.apply(self.coef) + self.intercept
-
-    def step(self, prediction: Vector, z: Vector) -> Vector:
-        """How far along :attr:`direction` each row moves."""
-        return np.asarray((z - prediction) / (self.gamma + self.reach))
-
-    def induced(self, prediction: Vector, z: Vector) -> Vector:
-        """Predictions after the rows moved."""
-        alpha = self.alpha
-        share = 1.0 / (1.0 + alpha)
-        return np.asarray(share * prediction + (alpha * share) * z)
 
 
 @dataclass(frozen=True, eq=False)

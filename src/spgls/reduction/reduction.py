@@ -9,9 +9,7 @@ import numpy as np
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
-from spgls.game import Provider
 from spgls.reduced import ReducedGame
-from spgls.sphere.secular import SmallSolution
 
 __all__ = ["Reduction", "canonical_direction", "remainders"]
 
@@ -57,39 +55,55 @@ class Reduction(ABC):
     def free_part(self, v: Vector, alpha: float) -> Vector:
         """Best coefficients of the immutable columns for given ``v``."""
 
-    def rounding(self, v: Vector, small: SmallSolution) -> float:
-        """Bound on what rounding in the reduction can have done to the value of the game."""
+    def rounding(
+        self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
+    ) -> float:
+        """Bound on what rounding in the reduction can have done to the value of a game.
+
+        Parameters
+        ----------
+        v : ndarray
+            Priced coefficients of the optimum.
+        s, c : float
+            Weights of predictions and of goals in the learner's errors; a ``c`` that rounding may
+            have chosen is one.
+        nu : float
+            Multiplier.
+        value : float
+            Value of the game.
+        filled : bool
+            Whether the optimum has a part that the data does not see.
+        """
         game = self.game
-        spread = float(np.linalg.norm(self.scale * v)) * small.s
-        size = self._target_size(small) + spread
+        size = self._target_size(c) + float(np.linalg.norm(self.scale * v)) * s
         if self.squared:
             top = float(game.sigma.max()) if game.size else 0.0
-            size += top * float(np.linalg.norm(v)) * small.s
-            return float(_ULPS * size**2) + self._unseen(small)
-        return float(2 * np.sqrt(small.value) * _ULPS * size + (_ULPS * size) ** 2)
+            size += top * float(np.linalg.norm(v)) * s
+            return float(_ULPS * size**2) + self._unseen(c, nu)
+        return float(2 * np.sqrt(value) * _ULPS * size + (_ULPS * size) ** 2)
 
-    def _target_size(self, small: SmallSolution) -> float:
-        """``|y| + c|z|`` before projection; at a pole rounding may have chosen ``c``."""
+    def _target_size(self, c: float) -> float:
+        """``|y| + c|z|`` before projection."""
         y, z = self.data.centred
-        c = small.c if small.outcome == "unique" and small.c > 0.0 else 1.0
         return float(np.sqrt(self.data.loss(y)) + c * np.sqrt(self.data.loss(z)))
 
-    def _unseen(self, small: SmallSolution) -> float:
+    def _unseen(self, c: float, nu: float) -> float:
         """What directions taken for zero could have explained at the solution's multiplier."""
         game = self.game
         if game.nullity == 0 or self.cut == 0.0:
             return 0.0
-        outside = game.r_yy - 2 * small.c * game.r_yz + small.c**2 * game.r_zz
-        return float(max(outside, 0.0) * self.cut / (self.cut + max(small.nu, 0.0)))
+        outside = game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz
+        return float(max(outside, 0.0) * self.cut / (self.cut + max(nu, 0.0)))
 
-    def evaluation_rounding(self, provider: Provider, objective: float) -> float:
+    def evaluation_rounding(
+        self, coef: Vector, intercept: float, objective: float, *, s: float, c: float
+    ) -> float:
         """Bound on what rounding can have done to an objective measured on the data."""
         data = self.data
-        alpha = float(provider.alpha)
-        linear = float(np.linalg.norm(self.raw * provider.coef))
-        linear += abs(provider.intercept) * np.sqrt(data.total_weight)
-        labels = np.sqrt(data.loss(data.y)) + alpha / (1 + alpha) * np.sqrt(data.loss(data.z))
-        error = _ULPS / 2 * (linear / (1 + alpha) + labels)
+        linear = float(np.linalg.norm(self.raw * coef))
+        linear += abs(intercept) * np.sqrt(data.total_weight)
+        labels = np.sqrt(data.loss(data.y)) + c * np.sqrt(data.loss(data.z))
+        error = _ULPS / 2 * (s * linear + labels)
         return float(2 * np.sqrt(objective) * error + error**2)
 
 

@@ -18,7 +18,6 @@ from spgls.data import GameData
 from spgls.matrix import block_length, flush_columns
 from spgls.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, remainders
-from spgls.sphere.secular import SmallSolution
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
 
@@ -40,17 +39,18 @@ class RowReduction(Reduction):
         """Least squares of what ``v`` leaves, on intercept and immutable columns."""
         return self.data.free_coefficients(v, alpha)
 
-    def rounding(self, v: Vector, small: SmallSolution) -> float:
+    def rounding(
+        self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
+    ) -> float:
         """As on the column side, but a kernel matrix perturbs the value through the residual."""
         if not self.squared:
-            return super().rounding(v, small)
+            return super().rounding(v, s=s, c=c, nu=nu, value=value, filled=filled)
         game = self.game
-        base = self._target_size(small) ** 2
+        base = self._target_size(c) ** 2
         top = float(game.sigma.max()) if game.size else 0.0
-        if small.nu > 0.0:
-            rest = self._unseen(small)
-            return float(8 * EPS * (base + top**2 * small.value / small.nu)) + rest
-        return float("inf") if small.fill > 0.0 else float(8 * EPS * base)
+        if nu > 0.0:
+            return float(8 * EPS * (base + top**2 * value / nu)) + self._unseen(c, nu)
+        return float("inf") if filled else float(8 * EPS * base)
 
     def _null_direction(self) -> Vector:
         """As ``canonical_direction``, without a basis of the size of the columns."""

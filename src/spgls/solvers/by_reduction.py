@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from spgls._types import EPS
+from spgls._types import EPS, Vector
 from spgls.data import GameData
 from spgls.game import Provider, priced_norm
 from spgls.reduction import Reduction, reduce_spectral
@@ -151,8 +151,8 @@ def _recover(
         objective=objective,
         bound=dual_bound(reduction.game, gamma, small),
         kkt_residual=stationarity(reduction.game, gamma, small),
-        bound_rounding=reduction.rounding(v, small),
-        objective_rounding=reduction.evaluation_rounding(provider, objective),
+        bound_rounding=_bound_rounding(reduction, v, small),
+        objective_rounding=_objective_rounding(reduction, provider, objective),
         label_size=data.loss(data.y),
     )
     clock.lap("recovery", 1.0)
@@ -167,6 +167,20 @@ def _recover(
         certificate=certificate,
         stats=clock.stats(small.steps),
     )
+
+
+def _bound_rounding(reduction: Reduction, v: Vector, small: SmallSolution) -> float:
+    # At a pole rounding may have chosen c.
+    c = small.c if small.outcome == "unique" and small.c > 0.0 else 1.0
+    return reduction.rounding(
+        v, s=small.s, c=c, nu=small.nu, value=small.value, filled=small.fill > 0.0
+    )
+
+
+def _objective_rounding(reduction: Reduction, provider: Provider, objective: float) -> float:
+    alpha = float(provider.alpha)
+    s, c = 1 / (1 + alpha), alpha / (1 + alpha)
+    return reduction.evaluation_rounding(provider.coef, provider.intercept, objective, s=s, c=c)
 
 
 def _status(
@@ -219,7 +233,7 @@ def certify_predictor(data: GameData, provider: Provider, gamma: float) -> Certi
         objective=objective,
         bound=dual_bound(reduction.game, gamma, small),
         kkt_residual=norm / unit,
-        bound_rounding=reduction.rounding(optimum, small),
-        objective_rounding=reduction.evaluation_rounding(provider, objective),
+        bound_rounding=_bound_rounding(reduction, optimum, small),
+        objective_rounding=_objective_rounding(reduction, provider, objective),
         label_size=data.loss(data.y),
     )
