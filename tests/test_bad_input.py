@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import (
+    Population,
     Status,
     best_response,
     certify,
@@ -40,6 +41,8 @@ FUNCTIONS = {
     "movement": (movement, {"X": X, "z": z, "coef": coef, "gamma": 0.5}),
     "undo_response": (undo_response, {"X_hat": X, "z": z, "coef": coef, "gamma": 0.5}),
     "gamma_from_pull": (gamma_from_pull, {"pull": 0.5, "coef": coef}),
+    "Population": (Population, {"gammas": [inf, 1.0, 2.0], "shares": [0.5, 0.25, 0.25]}),
+    "Population.mixed": (Population.mixed, {"gamma": 0.5, "honest": 0.5}),
 }
 
 
@@ -171,9 +174,20 @@ POSITIVE = [
     (0, ValueError, "must be a finite number above 0; got 0"),
     (-1.0, ValueError, "must be a finite number above 0; got -1.0"),
 ]
+RIDGES = [
+    NO_NUMBER,
+    *NUMBERS,
+    (-1.0, ValueError, "must be a finite number of at least 0; got -1.0"),
+]
+HONEST = [
+    NO_NUMBER,
+    *NUMBERS,
+    (-1.0, ValueError, "of at least 0 and of at most 1; got -1.0"),
+    (1.5, ValueError, "of at least 0 and of at most 1; got 1.5"),
+]
 # What to do about a bad gamma differs from what to do about a bad tolerance.
 ONE_GAMMA = [
-    (value, error, f"{message}.*gamma_from_pull.*honest providers fit least squares")
+    (value, error, f"{message}.*gamma_from_pull.*pass a Population")
     for value, error, message in [
         *POSITIVE,
         ("auto", TypeError, "got 'auto'"),
@@ -219,6 +233,30 @@ def costs(per):
 
 ROWS = vectors(np.ones(M), "row of X(_hat)?", M)
 COLUMNS = [NOTHING, SCALAR, *vectors(np.ones(N), "column of X(_hat)?", N)]
+SHARES = [
+    NOTHING,
+    SCALAR,
+    *vectors([0.5, 0.25, 0.25], "entry of gammas", 3),
+    ([0.5, 0.75, -0.25], ValueError, "must not be negative; entry 2 is -0.25"),
+    ([0.5, 0.25, 0.2], ValueError, "must sum to one; they sum to 0.95. Divide by their sum"),
+    ([0.5, 0.25, 0.75], ValueError, "must sum to one; they sum to 1.5. Divide by their sum"),
+    ([0.0, 0.0, 0.0], ValueError, "must sum to one; they sum to 0"),
+]
+STRENGTHS = [
+    NOTHING,
+    SCALAR,
+    # A wrong number of strengths is told as a wrong number of shares.
+    *(
+        case
+        for case in vectors([4.0, 1.0, 2.0], "group", 3, finite=False)
+        if "per group" not in case[2]
+    ),
+    ([], ValueError, "one entry per group; got none"),
+    ([inf, nan, 1.0], ValueError, "must be a number; entry 1 is nan. Replace it by a number"),
+    ([inf, 0.0, 1.0], ValueError, "positive, inf for honest providers; entry 1 is 0.0"),
+    ([inf, 1.0, -1.0], ValueError, "positive, inf for honest providers; entry 2 is -1.0"),
+    ([inf, -inf, 1.0], ValueError, "positive, inf for honest providers; entry 1 is -inf"),
+]
 WEIGHTS = [
     SCALAR,
     *ROWS,
@@ -378,6 +416,7 @@ GAME = {
 DENSE = [case for case in TABLES if not sp.issparse(case[0])]
 SOLVING = {
     "fit_intercept": FLAGS,
+    "ridge": RIDGES,
     "tol": POSITIVE,
     "max_iter": COUNTS,
     "rng": RNGS,
@@ -386,7 +425,9 @@ SOLVING = {
 BAD = {
     "solve": GAME | SOLVING | {"solver": SOLVERS},
     "compare_solvers": GAME | SOLVING | {"solvers": SOLVER_LISTS},
-    "certify": GAME | {"coef": COLUMNS, "intercept": NUMBERS},
+    "certify": GAME | {"coef": COLUMNS, "intercept": NUMBERS, "ridge": RIDGES},
+    "Population": {"gammas": STRENGTHS, "shares": SHARES},
+    "Population.mixed": {"gamma": POSITIVE, "honest": HONEST},
     "best_response": {"X": DENSE} | REACTION,
     "movement": {"X": TABLES} | REACTION,
     "undo_response": {"X_hat": DENSE} | REACTION,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from spgls.compare import Comparison, Trial, compare_solvers
 from spgls.game import best_response, gamma_from_pull, movement, undo_response
+from spgls.providers import Population
 from spgls.solve import certify, solve
 from spgls.solvers import Solution, Stats, Status, Step
 from spgls.sphere import Certificate
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Certificate",
     "Comparison",
+    "Population",
     "Solution",
     "Stats",
     "Status",

@@ -10,7 +10,8 @@ from typing import Any, overload
 from spgls._types import EPS
 from spgls._validation import check_choice, describe
 from spgls.data import GameData
-from spgls.solve import read_controls, read_strength
+from spgls.providers import Population
+from spgls.solve import play, read_controls, read_population, read_ridge
 from spgls.solvers import Solution, Solver, Step, available_solvers, resolve
 
 __all__ = ["Comparison", "Trial", "compare_solvers"]
@@ -209,12 +210,13 @@ def compare_solvers(
     X: Any,
     y: Any,
     z: Any,
-    gamma: float,
+    gamma: float | Population,
     *,
     solvers: Iterable[Any] | None = None,
     fit_intercept: bool = False,
     feature_cost: Any = None,
     sample_weight: Any = None,
+    ridge: float = 0.0,
     tol: float = 1e-9,
     max_iter: int | None = None,
     rng: Any = None,
@@ -224,7 +226,7 @@ def compare_solvers(
 
     Parameters
     ----------
-    X, y, z, gamma, fit_intercept, feature_cost, sample_weight
+    X, y, z, gamma, fit_intercept, feature_cost, sample_weight, ridge
         The game, as in :func:`solve`.
     solvers : list of names and solver objects, optional
         Whom to compare; every registered solver by default.
@@ -253,7 +255,7 @@ def compare_solvers(
     >>> comparison["gltr"].solution.stats.iterations
     4
     """
-    strength = read_strength(gamma)
+    population, penalty = read_population(gamma), read_ridge(ridge)
     controls = read_controls(tol, max_iter, rng, callback)
     chosen = _read_solvers(solvers)
     data = GameData.from_user(
@@ -270,7 +272,7 @@ def compare_solvers(
         # Nobody gains from what another's run has cached.
         fresh, own = replace(data), replace(controls, rng=deepcopy(controls.rng))
         try:
-            trials.append(Trial(label, solver.solve(fresh, strength, own)))
+            trials.append(Trial(label, play(solver, fresh, population, penalty, own)))
         except _REFUSALS as refusal:
             trials.append(Trial(label, None, str(refusal) or type(refusal).__name__))
     proofs = [trial.solution.certificate for trial in trials if trial.solution is not None]

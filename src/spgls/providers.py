@@ -99,7 +99,7 @@ class Population:
 
     def __post_init__(self) -> None:
         gammas = check_vector(self.gammas, "gammas", None, "group", infinite=True)
-        shares = check_vector(self.shares, "shares", len(gammas), "group (entry of gammas)")
+        shares = check_vector(self.shares, "shares", len(gammas), "entry of gammas")
         if (gammas <= 0.0).any():
             at = int(np.flatnonzero(gammas <= 0.0)[0])
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 from spgls._validation import (
@@ -13,22 +14,49 @@ from spgls._validation import (
     check_vector,
 )
 from spgls.data import GameData
-from spgls.game import Provider
-from spgls.solvers import Controls, Solution, Step, resolve
+from spgls.providers import Population, Provider
+from spgls.solvers import Controls, PopulationSolver, Solution, Solver, Step, resolve
 from spgls.solvers.by_reduction import certify_predictor
+from spgls.solvers.mixed import certify_against_population
 from spgls.sphere import Certificate
 
-__all__ = ["certify", "read_controls", "read_strength", "solve"]
+__all__ = ["certify", "play", "read_controls", "read_population", "read_ridge", "solve"]
 
 _GAMMA = (
     "Small is strong; gamma_from_pull finds the one at which providers close a given share of the "
-    "gap to their goal. Against honest providers fit least squares."
+    "gap to their goal. Against several groups, or honest providers, pass a Population."
 )
 
 
-def read_strength(gamma: Any) -> float:
-    """Return one positive strength."""
-    return check_number(gamma, "gamma", above=0.0, advice=_GAMMA)
+def read_population(gamma: Any) -> Population:
+    """Return who the providers are."""
+    if isinstance(gamma, Population):
+        return gamma
+    return Population((check_number(gamma, "gamma", above=0.0, advice=_GAMMA),), (1.0,))
+
+
+def read_ridge(ridge: Any) -> float:
+    """Return a ridge weight."""
+    return check_number(ridge, "ridge", at_least=0.0)
+
+
+def play(
+    solver: Solver, data: GameData, population: Population, ridge: float, controls: Controls
+) -> Solution:
+    """Solve a game by a solver; only some know populations and ridges."""
+    if _is_paper_game(population, ridge):
+        return solver.solve(data, population.merged().gammas[0], controls)
+    if isinstance(solver, PopulationSolver):
+        return solver.solve_population(data, population, ridge, controls)
+    raise ValueError(
+        f"solver {solver.capabilities.name!r} solves games against one strength of provider "
+        f"without a ridge; got {population} with ridge {ridge:g}. Use solver='spectral'."
+    )
+
+
+def _is_paper_game(population: Population, ridge: float) -> bool:
+    groups = population.merged()
+    return len(population.gammas) == 1 and ridge == 0.0 and isfinite(groups.gammas[0])
 
 
 def read_controls(tol: Any, max_iter: Any, rng: Any, callback: Any) -> Controls:
@@ -45,11 +73,12 @@ def solve(
     X: Any,
     y: Any,
     z: Any,
-    gamma: float,
+    gamma: float | Population,
     *,
     fit_intercept: bool = False,
     feature_cost: Any = None,
     sample_weight: Any = None,
+    ridge: float = 0.0,
     solver: Any = "auto",
     tol: float = 1e-9,
     max_iter: int | None = None,
@@ -66,8 +95,9 @@ def solve(
         True labels.
     z : array-like of shape (m,)
         Goals: the prediction each provider would like.
-    gamma : float
-        Strength of the providers, positive; small is strong.
+    gamma : float or Population
+        Strength of the providers, positive; small is strong. A :class:`Population` where they
+        differ in strength or some are honest.
     fit_intercept : bool
         Whether the predictor has an intercept, which nobody can manipulate.
     feature_cost : array-like of shape (n,), optional
@@ -75,6 +105,8 @@ def solve(
         default.
     sample_weight : array-like of shape (m,), optional
         Weights of the rows, not negative.
+    ridge : float
+        Weight of the penalty ``ridge * sum_j w_j^2/c_j`` on changeable coefficients.
     solver : str or solver object
         ``"auto"``, a name from :func:`spgls.solvers.available_solvers`, or an object such as
         ``spgls.solvers.Spectral(engine="qr")``.
@@ -110,7 +142,7 @@ def solve(
     >>> solution.certificate.relative_gap < 1e-12
     True
     """
-    strength = read_strength(gamma)
+    population, penalty = read_population(gamma), read_ridge(ridge)
     controls = read_controls(tol, max_iter, rng, callback)
     chosen = resolve(solver)
     data = GameData.from_user(
@@ -121,25 +153,26 @@ def solve(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
-    return chosen.solve(data, strength, controls)
+    return play(chosen, data, population, penalty, controls)
 
 
 def certify(
     X: Any,
     y: Any,
     z: Any,
-    gamma: float,
+    gamma: float | Population,
     coef: Any,
     *,
     intercept: float | None = None,
     feature_cost: Any = None,
     sample_weight: Any = None,
+    ridge: float = 0.0,
 ) -> Certificate:
     """Bound how far a predictor is from the best one, from the data alone.
 
     Parameters
     ----------
-    X, y, z, gamma, feature_cost, sample_weight
+    X, y, z, gamma, feature_cost, sample_weight, ridge
         The game, as in :func:`solve`.
     coef : array-like of shape (n,)
         Coefficients to judge, from any source.
@@ -164,7 +197,7 @@ def certify(
     >>> certify(X, y, z, 0.5, solve(X, y, z, 0.5).coef).relative_gap < 1e-12
     True
     """
-    strength = read_strength(gamma)
+    population, penalty = read_population(gamma), read_ridge(ridge)
     data = GameData.from_user(
         X,
         y,
@@ -173,10 +206,9 @@ def certify(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
-    provider = Provider(
-        check_vector(coef, "coef", data.matrix.shape[1], "column of X"),
-        0.0 if intercept is None else check_number(intercept, "intercept"),
-        strength,
-        data.cost,
-    )
-    return certify_predictor(data, provider, strength)
+    predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
+    constant = 0.0 if intercept is None else check_number(intercept, "intercept")
+    if _is_paper_game(population, penalty):
+        strength = population.gammas[0]
+        return certify_predictor(data, Provider(predictor, constant, strength, data.cost), strength)
+    return certify_against_population(data, predictor, constant, population, penalty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spgls.solvers.admm import ADMM
-from spgls.solvers.base import Capabilities, Solver, available_solvers, resolve
+from spgls.solvers.base import Capabilities, PopulationSolver, Solver, available_solvers, resolve
 from spgls.solvers.gltr import GLTR
 from spgls.solvers.iterate import Controls
 from spgls.solvers.ltrsr import LTRSR
@@ -17,6 +17,7 @@ __all__ = [
     "LTRSR",
     "Capabilities",
     "Controls",
+    "PopulationSolver",
     "RTRNewton",
     "Solution",
     "Solver",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from spgls._validation import check_choice, describe
 from spgls.data import GameData
+from spgls.providers import Population
 from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution
 
-__all__ = ["Capabilities", "Solver", "available_solvers", "register", "resolve"]
+__all__ = ["Capabilities", "PopulationSolver", "Solver", "available_solvers", "register", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,17 @@ class Solver(Protocol):
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
+        ...
+
+
+@runtime_checkable
+class PopulationSolver(Protocol):
+    """A solver that also knows populations of providers, and a ridge."""
+
+    def solve_population(
+        self, data: GameData, population: Population, ridge: float, controls: Controls
+    ) -> Solution:
+        """Solve one game against a population."""
         ...
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from spgls._types import EPS, Vector
 from spgls.data import GameData
 from spgls.game import Provider, priced_norm
+from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction, reduce_spectral
 from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution, Stats, Status
@@ -24,7 +25,15 @@ from spgls.sphere import (
 )
 from spgls.sphere.certificate import stationarity_unit
 
-__all__ = ["ULPS", "Clock", "Engine", "certify_predictor", "reduce_and_solve", "solve_by_reduction"]
+__all__ = [
+    "ULPS",
+    "Clock",
+    "Engine",
+    "certify_predictor",
+    "reduce_and_solve",
+    "representable",
+    "solve_by_reduction",
+]
 
 #: Beyond this ratio of the coefficients' reach to the labels, predictions cancel to nothing.
 _REPRESENTABLE = 1e10
@@ -191,9 +200,7 @@ def _status(
     relative_gap: float,
     tol: float,
 ) -> Status:
-    game = reduction.game
-    top = float(game.sigma.max()) if game.size else 0.0
-    if top * np.sqrt(gamma * alpha) > _REPRESENTABLE * np.sqrt(game.yy):
+    if not representable(reduction.game, gamma * alpha):
         return Status.UNREPRESENTABLE
     if relative_gap > tol:
         return Status.INACCURATE
@@ -202,6 +209,12 @@ def _status(
     if small.outcome == "unattained":
         return Status.UNATTAINED
     return Status.SEVERAL_OPTIMA if small.outcome == "several" else Status.OPTIMAL
+
+
+def representable(game: ReducedGame, t: float) -> bool:
+    """Whether predictions by coefficients of squared priced norm ``t`` keep any digits."""
+    top = float(game.sigma.max()) if game.size else 0.0
+    return bool(top * np.sqrt(t) <= _REPRESENTABLE * np.sqrt(game.yy))
 
 
 def certify_predictor(data: GameData, provider: Provider, gamma: float) -> Certificate:

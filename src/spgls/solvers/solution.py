@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+import numpy as np
+
 from spgls._types import Vector
 from spgls.sphere.certificate import Certificate
 
@@ -154,12 +156,15 @@ class Solution:
         Coefficients.
     intercept : float
         Intercept, zero unless one was asked for.
-    alpha : float
-        ``q/gamma``, the squared priced norm of the coefficients over the strength.
+    alpha : float or ndarray of shape (k,)
+        ``q/gamma``, the squared priced norm of the coefficients over the strength; one for each
+        group of a population, zero for honest ones.
     multiplier : float
-        Multiplier of the sphere constraint in the paper's formulation.
+        Multiplier of the sphere constraint in the paper's formulation; against a population, of
+        the squared priced norm of the coefficients.
     objective : float
-        Learner's weighted sum of squares after the providers moved, measured on the data.
+        Learner's weighted sum of squares after the providers moved, measured on the data; against
+        a population the mean over its groups. A ridge term is included.
     status : Status
         How the solve ended.
     solver : str
@@ -174,7 +179,7 @@ class Solution:
 
     coef: Vector
     intercept: float
-    alpha: float
+    alpha: float | Vector
     multiplier: float
     objective: float
     status: Status
@@ -184,15 +189,16 @@ class Solution:
     history: tuple[Step, ...] = ()
 
     @property
-    def pull(self) -> float:
+    def pull(self) -> float | Vector:
         """Share of the gap to its goal that a provider closes, ``alpha/(1+alpha)``."""
         return self.alpha / (1.0 + self.alpha)
 
     def __repr__(self) -> str:
         proof = self.certificate
+        pull = ", ".join(f"{share:.4g}" for share in np.atleast_1d(self.pull))
         return (
             f"Solution({self.status.value}: objective {self.objective:.10g}, relative gap "
-            f"{proof.relative_gap:.2g} {proof.kind}; pull {self.pull:.4g}; {self.coef.size} "
+            f"{proof.relative_gap:.2g} {proof.kind}; pull {pull}; {self.coef.size} "
             f"coefficients; {self.solver}, {self.stats.passes:g} passes, "
             f"{self.stats.seconds:.3g} s)"
         )

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spgls.data import GameData
+from spgls.providers import Population
 from spgls.reduction import Reduction
 from spgls.solvers.base import Capabilities, register
 from spgls.solvers.by_reduction import ULPS, Engine, solve_by_reduction
 from spgls.solvers.iterate import Controls
+from spgls.solvers.mixed import solve_mixed
 from spgls.solvers.solution import Solution
 from spgls.sphere import SmallSolution, solve_sphere
 
@@ -50,3 +52,10 @@ class Spectral:
 
         name = self.capabilities.name
         return solve_by_reduction(name, data, gamma, controls, self.engine, small_solver)
+
+    def solve_population(
+        self, data: GameData, population: Population, ridge: float, controls: Controls
+    ) -> Solution:
+        """Solve one game against a population, or with a ridge."""
+        name = self.capabilities.name
+        return solve_mixed(name, data, population, ridge, controls, self.engine)
