@@ -11,15 +11,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from spgls import (
+    Cap,
+    Constant,
+    Floor,
     Population,
+    Scale,
+    Shift,
     Status,
     best_response,
     certify,
     compare_solvers,
     gamma_from_pull,
+    make_attacked_scorer,
     movement,
+    predict_attacked,
     solve,
     undo_response,
 )
@@ -32,6 +40,7 @@ z = y + np.linspace(0.0, 1.0, M)
 coef = np.array([1.0, -1.0, 0.5])
 nan, inf = np.nan, np.inf
 anything = object()
+model = LinearRegression().fit(X, y)
 
 FUNCTIONS = {
     "solve": (solve, {"X": X, "y": y, "z": z, "gamma": 0.5}),
@@ -41,6 +50,13 @@ FUNCTIONS = {
     "movement": (movement, {"X": X, "z": z, "coef": coef, "gamma": 0.5}),
     "undo_response": (undo_response, {"X_hat": X, "z": z, "coef": coef, "gamma": 0.5}),
     "gamma_from_pull": (gamma_from_pull, {"pull": 0.5, "coef": coef}),
+    "predict_attacked": (predict_attacked, {"model": model, "X": X, "z": z, "gamma": 0.5}),
+    "make_attacked_scorer": (make_attacked_scorer, {"gamma": 0.5}),
+    "Shift": (Shift, {"amount": 1.0, "lower": 0.0, "upper": 2.0}),
+    "Scale": (Scale, {"factor": 2.0, "lower": 0.0, "upper": 2.0}),
+    "Floor": (Floor, {"level": 1.0}),
+    "Cap": (Cap, {"level": 1.0}),
+    "Constant": (Constant, {"level": 1.0}),
     "Population": (Population, {"gammas": [inf, 1.0, 2.0], "shares": [0.5, 0.25, 0.25]}),
     "Population.mixed": (Population.mixed, {"gamma": 0.5, "honest": 0.5}),
 }
@@ -445,6 +461,82 @@ BAD = {
             (np.full(N, inf), ValueError, "coef .* zero on every changeable feature"),
         ],
     },
+}
+MAPPINGS = [
+    ({"age": 1.0}, ValueError, r"by column name, but the columns of X have no names.*set_output"),
+    ({1: 1.0}, TypeError, "must have column names as keys; got the key 1. Pass an array"),
+    ({"age": 0.0}, ValueError, r"\['age'\] must be a positive number, inf for .*got 0.0"),
+    ({"age": nan}, ValueError, r"\['age'\] must be a positive number, inf for .*got nan"),
+    ({"age": "1"}, TypeError, r"\['age'\] must be a positive number, inf for .*got '1'"),
+]
+NAMED_COSTS = [case for case in COSTS if not isinstance(case[0], dict)] + MAPPINGS
+LINEAR = "must be a fitted linear model, or a Pipeline that ends in one"
+MODELS = [
+    (None, TypeError, f"{LINEAR}; got None"),
+    ("ridge", TypeError, f"{LINEAR}; got 'ridge'"),
+    (coef, TypeError, f"{LINEAR}; got ndarray of shape"),
+    (Ridge, TypeError, f"{LINEAR}; got the class Ridge"),
+    (LogisticRegression().fit(X, y > 0), TypeError, f"{LINEAR}; got a LogisticRegression"),
+    (Ridge().fit(X, np.c_[y, y]), ValueError, f"{LINEAR}, with one output; got a Ridge with 2"),
+]
+WORLD = "must be one positive number, inf for honest providers, or a Population"
+WORLDS = [
+    (value, error, f"{WORLD}; got {given}")
+    for value, error, given in [
+        (None, TypeError, "None"),
+        ("auto", TypeError, "'auto'"),
+        (True, TypeError, "True"),
+        (1j, TypeError, "1j"),
+        ([1.0], TypeError, "a list"),
+        (np.ones(M), TypeError, "ndarray of shape"),
+        (anything, TypeError, "an object"),
+        (0.0, ValueError, "0.0"),
+        (-1, ValueError, "-1"),
+        (nan, ValueError, "nan"),
+    ]
+]
+METRICS = [
+    (value, error, f"must be the name of a scikit-learn regression scorer.*; got {given}")
+    for value, error, given in [
+        (None, TypeError, "None"),
+        (1, TypeError, "1"),
+        (nan, TypeError, "nan"),
+        (max, TypeError, "a builtin_function_or_method"),
+        ("mse", ValueError, "'mse'"),
+        ("accuracy", ValueError, "'accuracy', which does not take real predictions"),
+    ]
+]
+WANTED_GOAL = "must be None, a goal such as Floor.250., or a function of y"
+GOAL_LIKE = [
+    (value, TypeError, f"{WANTED_GOAL} that returns one number per row; got {given}")
+    for value, given in [
+        ("floor", "'floor'"),
+        (250, "250"),
+        (nan, "nan"),
+        ([1.0], "a list"),
+        (Floor, "the class Floor"),
+    ]
+]
+LEVELS = [NO_NUMBER, *NUMBERS]
+BAD |= {
+    "predict_attacked": {
+        "model": MODELS,
+        "X": [*TABLES, (X[:, :2], ValueError, "must have 3 columns, as model was fitted; got 2")],
+        "z": [NOTHING, SCALAR, *ROWS],
+        "gamma": GAMMAS,
+        "feature_cost": NAMED_COSTS,
+    },
+    "make_attacked_scorer": {
+        "gamma": WORLDS,
+        "goal": GOAL_LIKE,
+        "metric": METRICS,
+        "feature_cost": [],  # checked against the columns of each model that is scored
+    },
+    "Shift": {"amount": LEVELS, "lower": NUMBERS, "upper": NUMBERS},
+    "Scale": {"factor": LEVELS, "lower": NUMBERS, "upper": NUMBERS},
+    "Floor": {"level": LEVELS},
+    "Cap": {"level": LEVELS},
+    "Constant": {"level": LEVELS},
 }
 CASES = [
     pytest.param(function, parameter, *case, id=f"{function}-{parameter}-{number}")

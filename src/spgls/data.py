@@ -87,6 +87,11 @@ class GameData:
             )
 
     @cached_property
+    def reductions(self) -> dict[str, Any]:
+        """What the data was reduced to so far, by engine."""
+        return {}
+
+    @cached_property
     def changeable(self) -> np.ndarray:
         """Columns that providers can change."""
         if self.cost is None:

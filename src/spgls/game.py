@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from spgls._columns import in_container_of
 from spgls._types import Vector
 from spgls._validation import (
     check_cost,
@@ -341,6 +342,4 @@ def _shifted(X: Any, step: Vector, direction: Vector) -> Any:
     values = np.asarray(X)
     dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
     moved = (values + np.outer(step, direction)).astype(dtype, copy=False)
-    if hasattr(X, "columns") and hasattr(X, "index"):
-        return type(X)(moved, columns=X.columns, index=X.index)
-    return moved
+    return in_container_of(X, moved)

@@ -33,6 +33,14 @@ def reduce_spectral(data: GameData, engine: Engine) -> Reduction | None:
     Reduction or None
         None where squaring the data leaves a rank undecided.
     """
+    # Every game on the same data starts here; what is found once is kept with the data.
+    if engine not in data.reductions:
+        data.reductions[engine] = _reduce(data, engine)
+    kept: Reduction | None = data.reductions[engine]
+    return kept
+
+
+def _reduce(data: GameData, engine: Engine) -> Reduction | None:
     m, n = data.matrix.shape[0], len(data.changeable)
     if engine == "gram":
         return reduce_rows_by_gram(data) if m < n else reduce_by_gram(data)

@@ -1,0 +1,18 @@
+"""Populations of providers: the search over one number, and the proof that it is global."""
+
+from __future__ import annotations
+
+from spgls.population.bound import interval_bound
+from spgls.population.moments import GroupMoments, Moments
+from spgls.population.search import Outcome
+from spgls.population.solve import PopulationSolution, phi, solve_population
+
+__all__ = [
+    "GroupMoments",
+    "Moments",
+    "Outcome",
+    "PopulationSolution",
+    "interval_bound",
+    "phi",
+    "solve_population",
+]
