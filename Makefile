@@ -11,7 +11,7 @@ STAMP := .venv/.installed
 PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs bench clean
+.PHONY: help install demo test lint typecheck docs agreement bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,9 +63,13 @@ docs: $(STAMP) ## build the documentation into docs/_build/html
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Built: docs/_build/html/index.html"
 
+agreement: $(STAMP) ## write docs/agreement.md: every solver on every problem of the catalogue
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/agreement.py
+
 bench: $(PEERS) ## run the benchmarks, against other software too
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/iterative.py
+	@$(BIN)/python benchmarks/conic.py
 
 $(PEERS): $(STAMP)
 	@echo "Installing the software to compare with"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from spgls.solvers.admm import ADMM
 from spgls.solvers.base import Capabilities, PopulationSolver, Solver, available_solvers, resolve
+from spgls.solvers.bisection import Bisection
 from spgls.solvers.gltr import GLTR
 from spgls.solvers.iterate import Controls
 from spgls.solvers.ltrsr import LTRSR
 from spgls.solvers.rtr_newton import RTRNewton
+from spgls.solvers.sdp import SDP
+from spgls.solvers.socp import SOCP
 from spgls.solvers.solution import Solution, Stats, Status, Step
 from spgls.solvers.spectral import Spectral
 
@@ -15,6 +18,9 @@ __all__ = [
     "ADMM",
     "GLTR",
     "LTRSR",
+    "SDP",
+    "SOCP",
+    "Bisection",
     "Capabilities",
     "Controls",
     "PopulationSolver",

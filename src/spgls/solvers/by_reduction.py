@@ -99,6 +99,7 @@ def solve_by_reduction(
     controls: Controls,
     engine: Engine,
     small_solver: Callable[[Reduction], SmallSolution],
+    stage: str = "small problem",
 ) -> Solution:
     """Solve one game by any solver of the small problem.
 
@@ -116,11 +117,13 @@ def solve_by_reduction(
         Which reduction.
     small_solver : callable
         Solves a reduced game.
+    stage : str
+        Under what name its time is counted.
     """
 
     def attempt(reduction: Reduction, clock: Clock) -> tuple[Solution, bool]:
         small = small_solver(reduction)
-        clock.lap("small problem")
+        clock.lap(stage)
         solution = _recover(name, reduction, small, gamma, controls.tol, clock)
         return solution, not reduction.squared or _trustworthy(reduction, small, solution)
 

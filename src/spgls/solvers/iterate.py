@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -18,7 +18,7 @@ from spgls.sphere.certificate import Certificate
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.problem import from_sphere
 
-__all__ = ["Controls", "Iterate", "run", "sphere_problem"]
+__all__ = ["Controls", "Iterate", "finish", "run", "sphere_problem"]
 
 #: A solver aims at this share of the gap allowed, so that rounding does not spoil the certificate.
 _AIM = 0.5
@@ -80,6 +80,12 @@ class Iterate:
         The method cannot improve on this.
     several : bool
         Known to be one of several optima.
+    prove : callable, optional
+        Bounds the gap of a unit vector ``r``, given ``H r + g``, by this very multiplier, up to
+        rounding, and tells the multiplier with its rounding; for methods whose multiplier is more
+        than a by-product of ``r``.
+    status : Status, optional
+        How the method ended, where it knows better than that it cannot improve.
     """
 
     multiplier: float
@@ -91,9 +97,16 @@ class Iterate:
     norm: float = np.inf
     final: bool = False
     several: bool = False
+    prove: Callable[[Vector, Vector], tuple[float, float]] | None = None
+    status: Status | None = None
 
     def gap(self) -> float:
-        """Distance of the objective from the optimum, proved for a positive multiplier."""
+        """Distance of the objective from the optimum, proved for a positive multiplier.
+
+        Infinite for a method that proves in its own way, which also ends by its own rule.
+        """
+        if self.prove is not None:
+            return np.inf
         lowest = max(self.lowest or 0.0, 0.0)
         return _proved_gap(self.residual, self.multiplier + lowest)
 
@@ -127,6 +140,7 @@ def run(
     controls: Controls,
     max_iter: int,
     start: float,
+    stages: Mapping[str, float] | None = None,
 ) -> Solution:
     """Drive a method to its end and turn where it ended into a solution.
 
@@ -146,6 +160,8 @@ def run(
         The method's own limit, where the user gave none.
     start : float
         When the solve began.
+    stages : dict, optional
+        Seconds by stage, which the method keeps up to date.
     """
     limit = controls.max_iter or max_iter
     allowed = controls.aim(problem.yy)
@@ -161,6 +177,7 @@ def run(
         step = Step(count, iterate.objective, iterate.residual, problem.passes, seconds)
         history.append(step)
         if iterate.final or iterate.gap() <= allowed:
+            status = iterate.status
             break
         if controls.callback is not None and controls.callback(step):
             status = Status.STOPPED
@@ -168,20 +185,48 @@ def run(
         if count >= limit:
             status = Status.ITERATION_LIMIT
             break
-    return _finish(name, data, problem, best, status, controls, tuple(history), start)
+    return finish(
+        name,
+        data,
+        problem,
+        best,
+        status,
+        controls,
+        start=start,
+        iterations=len(history),
+        history=tuple(history),
+        stages=stages,
+    )
 
 
-def _finish(
+def finish(
     name: str,
     data: GameData,
     problem: SphereProblem,
     best: Iterate | None,
     status: Status | None,
     controls: Controls,
-    history: tuple[Step, ...],
+    *,
     start: float,
+    iterations: int,
+    history: tuple[Step, ...] = (),
+    stages: Mapping[str, float] | None = None,
 ) -> Solution:
-    """From the last iterate to a predictor, with its objective and residual measured anew."""
+    """From the last iterate to a predictor, with its objective and residual measured anew.
+
+    Parameters
+    ----------
+    name, data, problem, controls, start, stages
+        As in :func:`run`.
+    best : Iterate or None
+        Where the method ended; None if it never got anywhere.
+    status : Status or None
+        How it ended, unless the certificate says that all is well.
+    iterations : int
+        Iterations it took.
+    history : tuple of Step
+        The way there.
+    """
     gamma = problem.gamma
     r, product = _final_point(problem, best)
     unattained = _reads_goal(problem, r, controls.tol)
@@ -190,14 +235,16 @@ def _finish(
         product = problem.product(r)
     slope = product + problem.g
     multiplier = -dot(r, slope)
-    slope += multiplier * r
-    residual = norm(slope)
+    proved: float | None = None
     w, alpha = from_sphere(r[:-1], float(r[-1]), gamma)
     coef = data.coefficients(w, data.free_coefficients(w, alpha))
     alpha = priced_norm(coef, data.cost) / gamma
     spread = np.inf if best is None or unattained else best.norm
     # q(r) = r'Hr + 2g'r + p, and r'(Hr + g) is known.
     objective = dot(problem.g, r) - multiplier + problem.p
+    if best is not None and best.prove is not None:
+        proved, multiplier = best.prove(r, slope)
+    residual = norm(slope + multiplier * r)
     size = spread + 2 * problem.slope + problem.p
     if objective >= _CLEAR * size and data.free_basis.shape[1] == 0:
         intercept, rounding = 0.0, 16 * EPS * size
@@ -205,7 +252,7 @@ def _finish(
         intercept, objective, rounding = _measure(data, coef, gamma)
         problem.passes += 1.0
     lowest = None if best is None else best.lowest
-    certificate = _certify(data, problem, objective, rounding, residual, multiplier, lowest)
+    certificate = _certify(data, problem, objective, rounding, residual, multiplier, lowest, proved)
     several = best is not None and best.several
     return Solution(
         coef=coef,
@@ -216,7 +263,7 @@ def _finish(
         status=_status(status, certificate, controls.tol, unattained, several),
         solver=name,
         certificate=certificate,
-        stats=Stats(problem.passes, len(history), perf_counter() - start),
+        stats=Stats(problem.passes, iterations, perf_counter() - start, stages or {}),
         history=history,
     )
 
@@ -287,10 +334,15 @@ def _certify(
     residual: float,
     multiplier: float,
     lowest: float | None,
+    proved: float | None,
 ) -> Certificate:
-    """Bound the gap by the residual: proved by ``H >= 0``, or estimated by its least Ritz value."""
+    """Bound the gap by the residual: proved by ``H >= 0``, or estimated by its least Ritz value.
+
+    Where the method has a proof of its own, that one counts.
+    """
+    gap = _proved_gap(residual, multiplier) if proved is None else proved
     # A sum of squares is not negative, so the objective itself bounds the gap.
-    gap = min(_proved_gap(residual, multiplier), objective)
+    gap = min(gap, objective)
     kind: Literal["proved", "estimated"] = "proved"
     if lowest is not None and lowest > 0.0:
         estimate = _proved_gap(residual, multiplier + lowest)
@@ -303,7 +355,7 @@ def _certify(
         lower_bound=lower,
         gap=gap,
         relative_gap=_relative(gap, problem.yy, data),
-        kkt_residual=residual / unit if residual else 0.0,
+        kkt_residual=residual / (unit or residual) if residual else 0.0,
         kind=kind,
     )
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from spgls._types import EPS, Vector
 from spgls.data import GameData
+from spgls.population import PopulationSolution, solve_population
 from spgls.providers import Population, priced_norm
 from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction, reduce_spectral
-from spgls.solvers.by_reduction import Clock, Engine, reduce_and_solve, representable
+from spgls.solvers.by_reduction import ULPS, Clock, Engine, reduce_and_solve, representable
 from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution, Status
 from spgls.sphere import Certificate, build_certificate
-
-if TYPE_CHECKING:
-    from spgls.population import PopulationSolution
 
 __all__ = ["certify_against_population", "solve_mixed"]
 
@@ -47,13 +43,16 @@ def solve_mixed(
     engine : {"auto", "gram", "qr"}
         Which reduction.
     """
-    from spgls.population import solve_population
-
     groups = _Groups(population.merged())
 
     def attempt(reduction: Reduction, clock: Clock) -> tuple[Solution, bool]:
         small = solve_population(
-            reduction.game, groups.gammas, groups.shares, ridge=ridge, tol=controls.tol / 4
+            reduction.game,
+            groups.gammas,
+            groups.shares,
+            ridge=ridge,
+            tol=controls.tol / 4,
+            ulps=ULPS,
         )
         clock.lap("small problem")
         v = reduction.lift(small.x, small.fill)
@@ -87,12 +86,12 @@ def certify_against_population(
     data: GameData, coef: Vector, intercept: float, population: Population, ridge: float
 ) -> Certificate:
     """Judge any predictor by the best value of the game."""
-    from spgls.population import solve_population
-
     reduction = reduce_spectral(data, "qr")
     assert reduction is not None
     groups = _Groups(population.merged())
-    small = solve_population(reduction.game, groups.gammas, groups.shares, ridge=ridge, tol=_TIGHT)
+    small = solve_population(
+        reduction.game, groups.gammas, groups.shares, ridge=ridge, tol=_TIGHT, ulps=ULPS
+    )
     optimum = reduction.lift(small.x, small.fill)
     linear = data.matrix.apply(coef)
     slope = _slope(data, groups, coef, intercept, linear, ridge)

@@ -71,9 +71,9 @@ _ADVICE = {
         "scales, raise the cost of tiny ones, or lower gamma."
     ),
     Status.INACCURATE: (
-        "The predictor could not be certified to the tolerance: rounding hides the difference. "
-        "The certificate holds the gap that is certain. Bring the columns of X to similar scales, "
-        "or allow a larger tol."
+        "The predictor could not be certified to the tolerance: rounding, or the accuracy of a "
+        "cone solver, hides the difference. The certificate holds the gap that is certain. Bring "
+        "the columns of X to similar scales, allow a larger tol, or use solver='spectral'."
     ),
     Status.STATIONARY: (
         "The method ended at a point it cannot improve, which is not proved to be the global "
@@ -81,16 +81,18 @@ _ADVICE = {
         "method elsewhere."
     ),
     Status.ITERATION_LIMIT: (
-        "The iteration limit came before the tolerance; the certificate holds the gap reached. "
-        "Raise max_iter, allow a larger tol, or try solver='spectral'."
+        "The iteration limit, of the method or of the cone solver it calls, came before the "
+        "tolerance; the certificate holds the gap reached. Raise max_iter, allow a larger tol, or "
+        "try solver='spectral'."
     ),
     Status.STOPPED: (
         "The callback asked to stop; the predictor is the last one, and the certificate holds its "
         "gap."
     ),
     Status.FAILED: (
-        "The method met numbers that are not finite; the predictor is the last finite one. Bring "
-        "the columns of X to similar scales, or use solver='spectral'."
+        "The method met numbers that are not finite, or the cone solver it calls broke down; the "
+        "predictor is the last finite one. Bring the columns of X to similar scales, or use "
+        "solver='spectral'."
     ),
 }
 

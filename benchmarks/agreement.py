@@ -1,0 +1,171 @@
+"""Write docs/agreement.md: every solver on every problem of the test catalogue and on real data.
+
+``python benchmarks/agreement.py [--out FILE]``, or ``make agreement``. Set SPGLS_DATA to the folder
+with the data for red wine, insurance and building too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests import real_games  # noqa: E402
+from tests.catalogue import CATALOGUE, REAL, problem  # noqa: E402
+
+import spgls  # noqa: E402
+from spgls.data import GameData  # noqa: E402
+from spgls.solvers import Status, available_solvers  # noqa: E402
+
+TOL = 1e-9
+PACKAGES = ("spgls", "numpy", "scipy", "clarabel", "scs")
+
+
+class Row(NamedTuple):
+    """One game by every solver; ``unit`` is |Py|^2."""
+
+    name: str
+    shape: tuple[int, int]
+    unit: float
+    comparison: spgls.Comparison
+
+
+def games() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    """Names, data and options."""
+    for name in CATALOGUE:
+        if name not in REAL:
+            game = problem(name)
+            yield name, (game.X, game.y, game.z, game.gamma), game.options
+    for name, game in real_games.games().items():
+        yield name, game, {}
+
+
+def row(name: str, game: tuple[Any, ...], options: dict[str, Any]) -> Row:
+    comparison = spgls.compare_solvers(*game, **options, tol=TOL)
+    targets, _ = GameData.from_user(*game[:3], **options).projected_targets
+    return Row(name, game[0].shape, float(targets[:, 0] @ targets[:, 0]), comparison)
+
+
+def difference(row: Row, solution: spgls.Solution) -> float:
+    """Objective above the best lower bound that anyone proved, in units of R2."""
+    return max(0.0, solution.objective - row.comparison.lower_bound) / row.unit
+
+
+def number(value: float) -> str:
+    return "0" if value == 0.0 else f"{value:.0e}".replace("e-0", "e-").replace("e+00", "")
+
+
+def cell(row: Row, name: str) -> str:
+    solution = row.comparison[name].solution
+    if solution is None:
+        return "refused"
+    proof = solution.certificate
+    mark = "" if proof.kind == "proved" else "~"
+    text = f"{number(difference(row, solution))} / {mark}{number(proof.relative_gap)}"
+    said = "" if solution.status.ok else f" {solution.status.value}"
+    return text + said
+
+
+def summary(rows: list[Row], name: str) -> list[str]:
+    """Cells solved, refused and left; worst difference where solved, and anywhere."""
+    solutions = [(row, row.comparison[name].solution) for row in rows]
+    found = [(row, solution) for row, solution in solutions if solution is not None]
+    solved = [
+        (row, solution)
+        for row, solution in found
+        if solution.status.ok or solution.status is Status.UNATTAINED
+    ]
+    worst = max((difference(*pair) for pair in solved), default=0.0)
+    anywhere = max((difference(*pair) for pair in found), default=0.0)
+    proved = sum(solution.certificate.kind == "proved" for _, solution in found)
+    seconds = sum(solution.stats.seconds for _, solution in found)
+    return [
+        f"`{name}`",
+        str(len(solved)),
+        str(len(found) - len(solved)),
+        str(len(rows) - len(found)),
+        str(proved),
+        number(worst),
+        number(anywhere),
+        f"{seconds:.2g}",
+    ]
+
+
+def page(rows: list[Row]) -> str:
+    names = [capabilities.name for capabilities in available_solvers()]
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    lines = [
+        "# Agreement of the solvers",
+        "",
+        "Written by `make agreement`: every problem of the test catalogue, and the small real sets "
+        "by the protocol of Wang et al. 2022, given to every solver by "
+        f"{{py:func}}`spgls.compare_solvers` with `tol={TOL:g}`.",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {packages}.",
+        "",
+        "## Summary",
+        "",
+        f"{len(rows)} problems. *Solved*: certified to `tol`, unattained infima that were "
+        "recognised included. *Left*: a status that says what is missing. *Refused*: too large. "
+        "*Proved*: certificates that rest on no estimate. Differences are from the objective to "
+        "the best lower bound that any solver proved, in units of R2, so they contain what is "
+        "missing in that bound; the largest one where solved, and over all answers.",
+        "",
+        "| solver | solved | left | refused | proved | largest difference where solved | anywhere "
+        "| seconds in all |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += ["| " + " | ".join(summary(rows, name)) + " |" for name in names]
+    lines += [
+        "",
+        "`bisection` stops once its interval is 1e-4 of the first, so that some of its "
+        "certificates stay above `tol`; the points it returns are far better than that.",
+        "",
+        "## Problem by problem",
+        "",
+        "Difference / certified gap, both in units of R2; `~` marks a gap that was estimated, and "
+        "a status is named where the answer is not a certified optimum. $m$ and $n$ are rows and "
+        "features.",
+        "",
+        "| problem | $m$ | $n$ | " + " | ".join(f"`{name}`" for name in names) + " |",
+        "| --- | ---: | ---: |" + " --- |" * len(names),
+    ]
+    lines += [
+        f"| {row.name} | {row.shape[0]} | {row.shape[1]} | "
+        + " | ".join(cell(row, name) for name in names)
+        + " |"
+        for row in rows
+    ]
+    refused = {
+        trial.solver: trial.reason for row in rows for trial in row.comparison if trial.reason
+    }
+    if refused:
+        lines += ["", "Refusals, the last of each solver:", ""]
+        lines += [f"- `{name}`: {reason}" for name, reason in refused.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "agreement.md")
+    options = parser.parse_args()
+    rows = []
+    for name, game, settings in games():
+        rows.append(row(name, game, settings))
+        print(f"{name}", flush=True)
+    if not real_games.FOLDER:
+        print("SPGLS_DATA is not set: without red wine, insurance and building.")
+    options.out.write_text(page(rows))
+    print(f"Written: {options.out}")
+
+
+if __name__ == "__main__":
+    main()
