@@ -11,7 +11,7 @@ STAMP := .venv/.installed
 PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs agreement bench clean
+.PHONY: help install demo test lint typecheck docs figures agreement bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ docs: $(STAMP) ## build the documentation into docs/_build/html
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Built: docs/_build/html/index.html"
 
+figures: $(STAMP) ## draw the figures of the documentation (SPGLS_DATA names the data folder)
+	@$(BIN)/python docs/figures.py
+
 agreement: $(STAMP) ## write docs/agreement.md: every solver on every problem of the catalogue
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/agreement.py
 
@@ -70,6 +73,7 @@ bench: $(PEERS) ## run the benchmarks, against other software too
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/iterative.py
 	@$(BIN)/python benchmarks/conic.py
+	@$(BIN)/python benchmarks/population.py
 
 $(PEERS): $(STAMP)
 	@echo "Installing the software to compare with"
