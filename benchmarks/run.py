@@ -15,7 +15,7 @@ import numpy as np
 from harness import Case, Measurement, environment, markdown, measure, save
 from sklearn.linear_model import Ridge
 
-from spgls import solve
+from spgls import Floor, StackelbergRegressor, solve
 
 RESULTS = Path(__file__).parent / "results"
 GAMMA = 1.0
@@ -50,6 +50,15 @@ def cases(*, quick: bool) -> Iterator[Case]:
             peer=lambda X=X, y=y: Ridge().fit(X, y),
             peer_name="Ridge()",
             target=2.0,
+            pairs=50 if quick else 500,
+        )
+        model = StackelbergRegressor(goal=Floor(6.0))
+        yield Case(
+            name=name,
+            ours=lambda X=X, y=y, model=model: model.fit(X, y),
+            peer=lambda X=X, y=y: Ridge().fit(X, y),
+            peer_name="Ridge(), the estimator",
+            target=2.5,
             pairs=50 if quick else 500,
         )
     name, X, y = large_data()

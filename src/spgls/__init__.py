@@ -7,15 +7,19 @@ least-squares loss, solved globally and certified.
 
 from __future__ import annotations
 
-from spgls.attack import make_attacked_scorer, predict_attacked
+from typing import TYPE_CHECKING, Any
+
 from spgls.compare import Comparison, Trial, compare_solvers
-from spgls.estimators import StackelbergRegressor
 from spgls.game import best_response, gamma_from_pull, movement, undo_response
 from spgls.goals import Cap, Constant, Floor, Scale, Shift
 from spgls.providers import Population
 from spgls.solve import certify, solve
 from spgls.solvers import Solution, Stats, Status, Step
 from spgls.sphere import Certificate
+
+if TYPE_CHECKING:
+    from spgls.attack import make_attacked_scorer, predict_attacked
+    from spgls.estimators import StackelbergRegressor
 
 __version__ = "0.1.0"
 
@@ -44,3 +48,22 @@ __all__ = [
     "solve",
     "undo_response",
 ]
+
+#: Names that need scikit-learn, which takes longer to import than all the rest.
+_LATER = {
+    "StackelbergRegressor": "spgls.estimators",
+    "make_attacked_scorer": "spgls.attack",
+    "predict_attacked": "spgls.attack",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'spgls' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
