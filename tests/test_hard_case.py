@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from spgls import Status, solve
 from spgls.game import learner_loss
 
+from .oracles import families
+
 
 def weak_game(rng, m=6, n=12, size=1e-2):
     """Fewer rows than columns, small labels: every label can be met exactly."""
@@ -138,3 +140,21 @@ def test_red_wine_with_a_constant_goal(red_wine, intercept, threshold):
     assert hard.status is Status.SEVERAL_OPTIMA
     for solution in (easy, hard):
         assert solution.certificate.relative_gap < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("seed", "number", "value"),
+    [(21, 121, 310.8722197070807), (23, 90, 4.613109527417241), (25, 307, 9.36048311847424)],
+)
+def test_a_nearly_double_pole_gets_a_second_opinion(seed, number, value):
+    """The secular equation alone ends on the wrong side of it, at 328.5, 6.77 and 14.4."""
+    given = list(families.problems(1240, seed))[number]
+    sigma, eta, zeta = (np.array(getattr(given, t), dtype=float) for t in ("sigma", "eta", "zeta"))
+    r_yy, r_yz, r_zz = (float(getattr(given, t)) for t in ("r_yy", "r_yz", "r_zz"))
+    X = np.vstack([np.diag(sigma), np.zeros((2, len(sigma)))])
+    y = np.r_[eta, np.sqrt(r_yy), 0.0]
+    z = np.r_[zeta, r_yz / np.sqrt(r_yy), np.sqrt(max(0.0, r_zz - r_yz**2 / r_yy))]
+    found = solve(X, y, z, float(given.gamma))
+    assert found.status.ok
+    assert found.objective == pytest.approx(value, rel=1e-9)
+    assert found.certificate.relative_gap <= 1e-12

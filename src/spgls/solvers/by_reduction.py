@@ -100,6 +100,7 @@ def solve_by_reduction(
     engine: Engine,
     small_solver: Callable[[Reduction], SmallSolution],
     stage: str = "small problem",
+    second_opinion: Callable[[Reduction, SmallSolution], SmallSolution] | None = None,
 ) -> Solution:
     """Solve one game by any solver of the small problem.
 
@@ -119,12 +120,20 @@ def solve_by_reduction(
         Solves a reduced game.
     stage : str
         Under what name its time is counted.
+    second_opinion : callable, optional
+        Solves a reduced game in another way, for solutions that their own bound does not confirm.
     """
 
     def attempt(reduction: Reduction, clock: Clock) -> tuple[Solution, bool]:
         small = small_solver(reduction)
         clock.lap(stage)
         solution = _recover(name, reduction, small, gamma, controls.tol, clock)
+        if solution.status is Status.INACCURATE and second_opinion is not None:
+            other = second_opinion(reduction, small)
+            if other.value < small.value:
+                clock.lap(stage)
+                small = other
+                solution = _recover(name, reduction, small, gamma, controls.tol, clock)
         return solution, not reduction.squared or _trustworthy(reduction, small, solution)
 
     return reduce_and_solve(data, engine, attempt)

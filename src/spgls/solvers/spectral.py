@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spgls.data import GameData
+from spgls.population import solve_population
 from spgls.providers import Population
+from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction
 from spgls.solvers.base import Capabilities, register
 from spgls.solvers.by_reduction import ULPS, Engine, solve_by_reduction
@@ -50,8 +52,18 @@ class Spectral:
         def small_solver(reduction: Reduction) -> SmallSolution:
             return solve_sphere(reduction.game, gamma, tol=controls.tol, ulps=ULPS)
 
-        name = self.capabilities.name
-        return solve_by_reduction(name, data, gamma, controls, self.engine, small_solver)
+        def second_opinion(reduction: Reduction, small: SmallSolution) -> SmallSolution:
+            return _search(reduction.game, gamma, controls.tol, small)
+
+        return solve_by_reduction(
+            self.capabilities.name,
+            data,
+            gamma,
+            controls,
+            self.engine,
+            small_solver,
+            second_opinion=second_opinion,
+        )
 
     def solve_population(
         self, data: GameData, population: Population, ridge: float, controls: Controls
@@ -59,3 +71,24 @@ class Spectral:
         """Solve one game against a population, or with a ridge."""
         name = self.capabilities.name
         return solve_mixed(name, data, population, ridge, controls, self.engine)
+
+
+def _search(game: ReducedGame, gamma: float, tol: float, small: SmallSolution) -> SmallSolution:
+    """Solve by the search over norms, which looks at all of them and needs no pole.
+
+    Rounding can take the secular equation to the wrong side of a pole that is nearly double.
+    """
+    found = solve_population(game, [gamma], [1.0], tol=tol, ulps=ULPS)
+    alpha = found.t / gamma
+    s = 1.0 / (1.0 + alpha)
+    return SmallSolution(
+        x=s * found.x,
+        fill=s * found.fill,
+        s=s,
+        c=alpha * s,
+        nu=found.nu,
+        pole=small.pole,
+        value=found.value,
+        outcome=found.outcome,
+        steps=small.steps + found.steps,
+    )
