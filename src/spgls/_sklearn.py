@@ -148,8 +148,10 @@ def read_random_state(value: Any) -> np.random.Generator | None:
 
 def warn_of_scale(y: Vector, z: Vector) -> None:
     """Warn where goals can hardly be meant in the units of the labels."""
-    spread = float(np.std(y))
-    away = float(np.mean(np.abs(z - y)))
+    # By inner products, which cost a fraction of np.std.
+    less_mean = y - y.sum() / len(y)
+    spread = float(np.sqrt(less_mean @ less_mean / len(y)))
+    away = float(np.abs(z - y).sum()) / len(y)
     if away > _FAR * spread > 0.0:
         warnings.warn(
             f"The goals z lie on average {away / spread:.3g} standard deviations of y from the "

@@ -8,13 +8,13 @@ and ``G = sum d_i (y_i - z_i)^2/(d_i + nu)`` it is
 
 a fixed combination of the averages ``a``, ``p``, ``e = p^2/a`` and ``tau = a t``. Two bounds of it:
 
-*Taylor.* In ``log t`` around the middle, with a lower bound of the second derivative. A group that
-moves contributes ``pi s c (-6 A s^2 + (4A - 2B) s + B)``, ``A = S_zz + nu gamma`` and
+*Taylor.* In ``log t`` around a point inside, with a lower bound of the second derivative. A group
+that moves contributes ``pi s c (-6 A s^2 + (4A - 2B) s + B)``, ``A = S_zz + nu gamma`` and
 ``B = 2 S_zd - nu gamma``: a quadratic in ``s``, whose range over an interval of ``s`` is exact,
 times ``s c``. The derivative ``-e'`` is a sum over pairs of groups of positive terms ``E``
 whose logarithmic derivative ``b = 2 - 3(c_k + c_l) - u/p + 4<s^2 c>/a`` is enclosed because every
 ``c`` increases and averages of it drift slowly; then ``E`` is within ``exp(h max|b|)`` of its
-value in the middle.
+value at the point.
 
 *Ends.* From the left end ``a``, ``p`` and ``e`` only decrease, by a known amount for ``a`` and
 ``p``; ``tau`` splits into the honest ``pi t`` and ``pi gamma s c``, whose range is known. This one
@@ -23,19 +23,31 @@ holds on ``[0, t]`` and on ``[t, inf)`` too, and there it is tight: all of ``a, 
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 from spgls._types import EPS, Array, Vector
-from spgls.population.moments import GroupMoments, Moments
-from spgls.population.section import Sections, Sums
+from spgls.population.moments import Numbers, column
+from spgls.population.multiplier import blocks
+from spgls.population.section import LOOSE, Dual, Sections
 from spgls.reduced import ReducedGame
 
-__all__ = ["end_bound", "interval_bound", "taylor_bound"]
+__all__ = [
+    "between",
+    "crude_end",
+    "crude_start",
+    "end_bound",
+    "interval_bound",
+    "taylor_bound",
+]
 
 #: Rounding allowed for, in units of the terms that are summed.
 _ULPS = 16.0 * EPS
 #: Multipliers tried for intervals that reach zero or infinity, relative to that of their end.
 _TRIALS = np.concatenate([[0.0], 4.0 ** np.arange(-6.0, 7.0)])
+#: Further ones, relative to the lowest squared singular value, and to the ridge.
+_SHIFTS, _RIDGES = np.linspace(-0.95, 0.0, 8), np.array([0.25, 0.5, 1.0])
 
 
 def interval_bound(
@@ -63,132 +75,166 @@ def interval_bound(
     -------
     ndarray of shape (T,)
     """
-    sections = Sections(game, GroupMoments(gammas, shares), ridge)
-    unit = sections.units.t
-    low, high = np.atleast_1d(low) / unit, np.atleast_1d(high) / unit
-    bound = np.full(low.shape, -np.inf)
-    inner = (low > 0.0) & np.isfinite(high)
-    if inner.any():
-        bound[inner] = taylor_bound(sections, low[inner], high[inner])[0]
-    for i in np.flatnonzero(~inner):
-        bound[i] = end_bound(sections, float(low[i]), float(high[i]))
+    with np.errstate(all="ignore"):
+        sections = Sections(game, np.asarray(gammas), np.asarray(shares), ridge)
+        unit = sections.units.t
+        low, high = np.atleast_1d(low) / unit, np.atleast_1d(high) / unit
+        bound = np.full(low.shape, -np.inf)
+        inner = (low > 0.0) & np.isfinite(high)
+        if inner.any():
+            ends = low[inner], high[inner]
+            bound[inner] = taylor_bound(sections, between(sections, *ends), *ends)[0]
+        for i in np.flatnonzero(~inner):
+            bound[i] = end_bound(sections, float(low[i]), float(high[i]))
     return np.asarray(np.maximum(bound, 0.0) * sections.units.length**2)
 
 
-def _lagrangian(
-    sections: Sections, m: Moments, nu: Vector, w: Array, r: Array, outside: Vector
-) -> tuple[Vector, Vector]:
-    """``psi`` at the points of ``m``, as squares less ``nu tau``, and what rounding may hide."""
-    inside = np.einsum("ij,ij->i", r * w, r)
-    fixed = m.spread * sections.apart + outside + sections.ridge * m.t
-    value = fixed + nu * inside - nu * m.tau
-    weights = np.abs(sections.weights(m))
-    size = weights @ np.abs(sections.base)
-    terms = np.abs(nu) * np.einsum("ij,ij->i", size * w, size)
-    terms += np.einsum("ti,ij,tj->t", weights, np.abs(sections.outer), weights)
-    return value, _ULPS * (m.spread * sections.apart + terms + np.abs(nu) * m.tau + fixed)
+def between(sections: Sections, low: Vector, high: Vector) -> Dual:
+    """The Lagrangian in the middle of intervals, at multipliers that serve all of them well."""
+    t = np.sqrt(low) * np.sqrt(high)
+    half = 0.5 * np.log(high / low)
+    rows = blocks(t.size, sections.size)
+    mu = np.concatenate([_serving(sections, t[some], half[some]) for some in rows])
+    return sections.dual(t, mu)
 
 
-def taylor_bound(sections: Sections, low: Vector, high: Vector) -> tuple[Vector, Vector, Vector]:
-    """Bound on each interval, the Lagrangian in its middle, and the rounding allowed for."""
-    parts = [_taylor(sections, low[rows], high[rows]) for rows in sections.blocks(low.size)]
-    bound, value, margin = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return bound, value, margin
-
-
-def _taylor(sections: Sections, low: Vector, high: Vector) -> tuple[Vector, Vector, Vector]:
-    groups = sections.groups
-    # A hair more than the interval, for the rounding of its middle.
-    half = 0.5 * np.log(high / low) + 4 * EPS
-    m = groups.at(np.sqrt(low) * np.sqrt(high))
-    r, outside, _ = sections.target(m)
-    mu, _ = sections.multiplier(m, r, rtol=1e-4)
+def _serving(sections: Sections, t: Vector, half: Vector) -> Vector:
+    """Multipliers that are exact in the middle, or further from the pole for wide intervals."""
+    m = sections.groups.at(t)
+    along = sections.target(m)[0] * sections.sigma
+    mu, _ = sections.multipliers.solve(m, along * along, LOOSE)
+    if sections.lowest == 0.0:
+        return np.asarray(mu)
     # Close to the pole the bound would fall off within the interval as the target turns into the
     # lowest space; backing off costs only to second order in the width.
-    if sections.lowest > 0.0:
-        low_space = sections.low
-        sigma, base = sections.sigma[low_space], sections.base[:, low_space]
-        turn = (m.bend[:, None] * base[1] + m.kappa[:, None] * base[2]) * sigma
-        there = np.linalg.norm(r[:, low_space] * sigma, axis=1)
-        turned = half * np.linalg.norm(turn, axis=1) / np.sqrt(m.a)
-        mu = np.maximum(mu, (there + turned) / np.sqrt(m.tau))
-    nu = mu - sections.lowest
-    w = sections.inverse(mu)
-    value, margin = _lagrangian(sections, m, nu, w, r, outside)
-    sums = sections.sums(w, nu)
-    steady = sums.dd * m.fall.sum(axis=1) + sections.ridge * m.t
-    slope = steady - 2.0 * (m.bend * sums.zz + m.u * sums.zd) - nu * m.tau1
-    slope_size = steady + 2.0 * (m.bend * sums.size_zz + m.u * sums.size_zd)
-    slope_size += np.abs(nu) * m.tau
-    curvature, curvature_size = _least_curvature(sections, m, low, high, nu, sums)
-    margin += _ULPS * half * (slope_size + half * curvature_size)
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        ends = value - np.abs(slope) * half + 0.5 * curvature * half**2
-        inner = value - 0.5 * slope**2 / curvature
-        convex = (curvature > 0.0) & (np.abs(slope) < curvature * half)
-        bound = np.where(convex, inner, ends) - margin
-    return np.where(np.isnan(bound), -np.inf, bound), value, margin
+    low_space = sections.e == 0.0
+    sides = sections.sides[low_space]
+    turn = column(m.bend) * sides[:, 0] + column(m.kappa) * sides[:, 1]
+    there = np.linalg.norm(along[:, low_space], axis=1)
+    turned = half * np.linalg.norm(turn, axis=1) / np.sqrt(m.a)
+    return np.asarray(np.maximum(mu, (there + turned) / np.sqrt(m.tau)))
+
+
+def _margin(sections: Sections, dual: Dual) -> Numbers:
+    """What rounding may hide in the value of the Lagrangian."""
+    m = dual.m
+    yy, yz, zz, zd, dd = dual.sizes.T
+    # The terms of the squared target, in the form it was computed in.
+    terms = m.e * yy + (2.0 * m.p * yz + m.u * zz) * (m.u / m.a)
+    far = m.u > m.a
+    if np.count_nonzero(far):
+        terms = np.where(far, m.a * zz + 2.0 * m.p * zd + m.e * dd, terms)
+    return _ULPS * (terms + m.spread * sections.apart + abs(dual.nu) * m.tau + dual.fixed)
+
+
+def taylor_bound(
+    sections: Sections, dual: Dual, low: Vector, high: Vector
+) -> tuple[Vector, Vector]:
+    """Bound on each interval from the Lagrangian at a point inside, and the rounding allowed for.
+
+    Parameters
+    ----------
+    sections : Sections
+        The problem.
+    dual : Dual
+        The Lagrangian at one point of each interval.
+    low, high : ndarray of shape (T,)
+        Ends, in the problem's units.
+    """
+    m, nu = dual.m, dual.nu
+    # A hair more than the interval, for the rounding of its logarithms.
+    back, ahead = np.log(m.t / low) + 4 * EPS, np.log(high / m.t) + 4 * EPS
+    reach = np.maximum(back, ahead)
+    steady = dual.dd * m.e1 + sections.ridge * m.t
+    slope = steady - 2.0 * (m.bend * dual.zz + m.u * dual.zd) - nu * m.tau1
+    _, _, size_zz, size_zd, _ = dual.sizes.T
+    slope_size = steady + 2.0 * (m.bend * size_zz + m.u * size_zd) + abs(nu) * m.tau
+    curvature, curvature_size = _least_curvature(sections, dual, low, high, reach)
+    margin = _margin(sections, dual)
+    margin += _ULPS * reach * (slope_size + reach * curvature_size)
+    left = back * (0.5 * curvature * back - slope)
+    right = ahead * (0.5 * curvature * ahead + slope)
+    vertex = -slope / curvature
+    inside = (curvature > 0.0) & (-back < vertex) & (vertex < ahead)
+    change = np.where(inside, 0.5 * slope * vertex, np.minimum(left, right))
+    # What is not a number is no bound.
+    return np.fmax(dual.value + change - margin, -np.inf), margin
 
 
 def _least_curvature(
-    sections: Sections,
-    m: Moments,
-    low: Vector,
-    high: Vector,
-    nu: Vector,
-    sums: Sums,
+    sections: Sections, dual: Dual, low: Vector, high: Vector, reach: Vector
 ) -> tuple[Vector, Vector]:
     """Lower bound of the second derivative of ``psi`` in ``log t``, and the size of its terms."""
     groups, n = sections.groups, sections.groups.finite
-    s_max, c_min = groups.pull(low)
-    s_min, c_max = groups.pull(high)
-    first = sums.zz[:, None] + nu[:, None] * groups.gamma
-    second = 2.0 * sums.zd[:, None] - nu[:, None] * groups.gamma
+    m, nu = dual.m, dual.nu
+    s, c = groups.pull(np.array([low, high]))
+    (s_max, s_min), (c_min, c_max) = s, c
+    at_low, at_high = s * c
+    w_max = np.maximum(at_low, at_high)
+    w_max[(s_min <= 0.5) & (s_max >= 0.5)] = 0.25
+    pull = nu[:, None] * groups.gamma
+    first, second = dual.zz[:, None] + pull, 2.0 * dual.zd[:, None] - pull
     least = _least_quadratic(first, second, s_min[:, :n], s_max[:, :n])
-    one, other = (s_min * c_max)[:, :n], (s_max * c_min)[:, :n]
-    w_min = np.minimum(one, other)
-    w_max = np.where(
-        (s_min <= 0.5) & (s_max >= 0.5), 0.25, np.maximum(s_min * c_max, s_max * c_min)
-    )
-    moving = least * np.where(least < 0.0, w_max[:, :n], w_min) @ groups.share
-    terms = (sums.size_zz + 2.0 * sums.size_zd)[:, None] + 2.0 * np.abs(nu[:, None]) * groups.gamma
-    size = terms * w_max[:, :n] @ groups.share
+    w_least = np.where(least < 0.0, w_max[:, :n], np.minimum(at_low, at_high)[:, :n])
+    moving = (least * w_least).dot(groups.share)
+    _, _, size_zz, size_zd, _ = dual.sizes.T
+    size = (size_zz + 2.0 * size_zd) * w_max[:, :n].dot(groups.share)
+    size += 2.0 * abs(nu) * w_max[:, :n].dot(groups.reach)
 
     # Weighted averages of c move by <s c> less once or twice the variance of c, hence by no more
     # than the largest s c, or a multiple of the squared range of c, for a unit of log t.
-    half = (0.5 * np.log(high / low) + 4 * EPS)[:, None]
-    reach = (c_max.max(axis=1) - c_min.min(axis=1)) ** 2 / 4.0
+    # Strengths are in order: the first group moves most, the last least.
+    spread = (c_max[:, 0] - c_min[:, -1]) ** 2 / 4.0
     most = w_max.max(axis=1)
-    drift = 4.0 * np.maximum(most, 2.0 * reach) + np.maximum(most, reach)
-    middle = (4.0 * m.bend / m.a - m.u / m.p)[:, None]
-    wander = half * drift[:, None]
+    drift = 4.0 * np.maximum(most, 2.0 * spread) + np.maximum(most, spread)
+    middle = 2.0 + 4.0 * m.bend / m.a - m.u / m.p
+    wander = reach * drift
     weak, strong = groups.pairs
-    b_max = 2.0 - 3.0 * (c_min[:, weak] + c_min[:, strong]) + middle + wander
-    b_min = 2.0 - 3.0 * (c_max[:, weak] + c_max[:, strong]) + middle - wander
-    with np.errstate(over="ignore", invalid="ignore"):
-        stretch = np.exp(half * np.maximum(np.abs(b_min), np.abs(b_max)))
-        spans = np.where(m.fall > 0.0, m.fall * stretch, 0.0)
-        falls = np.where(b_min < 0.0, spans, m.fall / stretch) * b_min
-    pairs = sums.dd * falls.sum(axis=1)
+    less, more = 3.0 * (c[..., weak] + c[..., strong])
+    b_max, b_min = (middle + wander)[:, None] - less, (middle - wander)[:, None] - more
+    stretch = np.exp(reach[:, None] * np.maximum(-b_min, b_max))
+    # A fall of zero stays zero whatever it is stretched by.
+    spans = np.fmax(m.fall * stretch, 0.0)
+    falls = np.where(b_min < 0.0, spans, m.fall / stretch) * b_min
     rate = sections.ridge - nu * groups.honest
+    size += 4.0 * dual.dd * spans.dot(groups.each) + abs(rate) * high
     linear = rate * np.where(rate < 0.0, high, low)
-    size += 4.0 * sums.dd * spans.sum(axis=1) + np.abs(rate) * high
-    return moving + pairs + linear, size
+    return moving + dual.dd * falls.dot(groups.each) + linear, size
 
 
 def _least_quadratic(first: Array, second: Array, low: Array, high: Array) -> Array:
     """Minimum of ``-6 A s^2 + (4A - 2B) s + B`` over ``low <= s <= high``."""
-
-    def at(s: Array) -> Array:
-        return 2.0 * first * s * (2.0 - 3.0 * s) + second * (1.0 - 2.0 * s)
-
-    with np.errstate(divide="ignore", invalid="ignore"):
+    candidates = [low, high]
+    if (first < 0.0).any():
         vertex = (2.0 * first - second) / (6.0 * first)
-    vertex = np.clip(np.where(np.isfinite(vertex), vertex, low), low, high)
-    return np.minimum(np.minimum(at(low), at(high)), at(vertex))
+        # Where the quadratic is a line the vertex is not a number, and fmax takes an end.
+        candidates.append(np.fmin(np.fmax(vertex, low), high))
+    s = np.array(candidates)
+    return np.asarray((2.0 * first * s * (2.0 - 3.0 * s) + second * (1.0 - 2.0 * s)).min(axis=0))
 
 
-def end_bound(sections: Sections, low: float, high: float) -> float:
+def crude_start(sections: Sections, t: float) -> float:
+    """Bound on ``[0, t]`` at next to no cost: errors are labels less what was predicted at most.
+
+    A group's errors are ``s h + c z - y``, at least ``|y| - |h| - c|z|`` long.
+    """
+    # In its units no singular value is above one.
+    length = sqrt(sections.yy) - sqrt(t)
+    size = sqrt(sections.zz)
+    _, pulls = sections.groups.pull(t)
+    left = [max(length - c * size, 0.0) ** 2 for c in pulls.tolist()]
+    return (1.0 - _ULPS) * float(sections.groups.shares.dot(left)) - _ULPS * sections.yy
+
+
+def crude_end(sections: Sections, t: float) -> float:
+    """The same on ``[t, inf)``: large coefficients cost honest predictions, or a ridge."""
+    square, honest = t * sections.lowest, sections.groups.honest
+    excess = max(sqrt(square) - sqrt(sections.yy), 0.0)
+    margin = _ULPS * honest * (square + sections.yy)
+    return honest * excess**2 - margin + (1.0 - _ULPS) * sections.ridge * t
+
+
+def end_bound(sections: Sections, low: float, high: float, mu: float | None = None) -> float:
     """Bound on one interval that may start at zero or end at infinity, over several multipliers.
 
     Parameters
@@ -197,48 +243,42 @@ def end_bound(sections: Sections, low: float, high: float) -> float:
         The problem.
     low, high : float
         Ends, in its units.
+    mu : float, optional
+        Distance from its least value of the multiplier at the end that is neither.
     """
     groups = sections.groups
     if not sections.size and not sections.nullity:
         return sections.yy if low == 0.0 else np.inf
-    nu = _trial_multipliers(sections, low, high)
-    t = np.full(nu.shape, low)
-    m = groups.at(t)
-    r, outside, _ = sections.target(m)
-    w = sections.inverse(nu + sections.lowest)
-    value, margin = _lagrangian(sections, m, nu, w, r, outside)
-    sums = sections.sums(w, nu)
-    drop_a, drop_p = (float(v[0]) for v in groups.drop(t[:1], np.array([high])))
-    lost = np.maximum(sums.zz, 0.0) * drop_a + 2.0 * np.maximum(sums.zd, 0.0) * drop_p
-    margin += _ULPS * (sums.size_zz * drop_a + 2.0 * sums.size_zd * drop_p)
-    (s_max, s_min), (c_min, c_max) = (
-        v[:, : groups.finite] for v in groups.pull(np.array([low, high]))
-    )
+    if mu is None:
+        t = high if low == 0.0 else low
+        mu = float(sections.evaluate(np.array([t]), LOOSE).mu[0]) if 0.0 < t < np.inf else 1.0
+    nu = _trial_multipliers(sections, mu)
+    dual = sections.dual(low, nu + sections.lowest)
+    (s_max, c_min), (s_min, c_max) = groups.pull(low), groups.pull(high)
+    # How much a and p fall to the other end.
+    falls = s_max * c_max * (1.0 - low / high if 0.0 < low < high < np.inf else 1.0)
+    drop_a = float((falls * (s_max + s_min)).dot(groups.shares))
+    drop_p = 2.0 * float(falls.dot(groups.shares))
+    lost = np.fmax(dual.zz, 0.0) * drop_a + np.fmax(dual.zd, 0.0) * drop_p
+    margin = _margin(sections, dual)
+    _, _, size_zz, size_zd, _ = dual.sizes.T
+    margin += _ULPS * (size_zz * drop_a + size_zd * drop_p)
     one, other = s_max * c_min, s_min * c_max
     most = np.where((s_min <= 0.5) & (s_max >= 0.5), 0.25, np.maximum(one, other))
-    rise = float((most - one) @ (groups.share * groups.gamma))
-    fall = float((one - np.minimum(one, other)) @ (groups.share * groups.gamma))
-    lost += np.where(nu > 0.0, nu * rise, -nu * fall)
+    rise = float((most - one)[: groups.finite].dot(groups.reach))
+    fall = float((one - np.minimum(one, other))[: groups.finite].dot(groups.reach))
+    lost += np.fmax(nu * rise, -nu * fall)
     rate = sections.ridge - nu * groups.honest
-    with np.errstate(invalid="ignore"):
-        lost += np.where(rate < 0.0, -rate * (high - low), 0.0)
-        bound = value - lost - margin - _ULPS * lost
-    return float(np.max(bound[~np.isnan(bound)], initial=-np.inf))
+    lost += np.where(rate < 0.0, -rate * (high - low), 0.0)
+    return float(np.fmax.reduce(dual.value - lost - margin - _ULPS * lost, initial=-np.inf))
 
 
-def _trial_multipliers(sections: Sections, low: float, high: float) -> Vector:
-    groups = sections.groups
-    t = np.array([high if low == 0.0 else low])
-    if np.isfinite(t[0]) and t[0] > 0.0:
-        m = groups.at(t)
-        r, _, _ = sections.target(m)
-        mu = float(sections.multiplier(m, r, rtol=1e-3)[0][0])
-    else:
-        mu = 1.0
-    nu = np.concatenate([(mu - sections.lowest) * _TRIALS, mu * _TRIALS])
-    if sections.lowest > 0.0:
-        nu = np.concatenate([nu, sections.lowest * np.linspace(-0.95, 0.0, 8)])
-    if groups.honest > 0.0 and sections.ridge > 0.0:
-        nu = np.concatenate([nu, sections.ridge / groups.honest * np.array([0.25, 0.5, 1.0])])
-    allowed = nu > -sections.lowest if sections.lowest > 0.0 else nu >= 0.0
-    return np.asarray(nu[allowed])
+def _trial_multipliers(sections: Sections, mu: float) -> Vector:
+    honest, ridge, lowest = sections.groups.honest, sections.ridge, sections.lowest
+    parts = [(mu - lowest) * _TRIALS, mu * _TRIALS]
+    if lowest > 0.0:
+        parts.append(lowest * _SHIFTS)
+    if honest > 0.0 and ridge > 0.0:
+        parts.append(ridge / honest * _RIDGES)
+    nu = np.concatenate(parts)
+    return np.asarray(nu[nu > -lowest if lowest > 0.0 else nu >= 0.0])

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 
 from spgls._types import Vector
-from spgls.population.bound import end_bound, taylor_bound
+from spgls.population.bound import between, crude_end, crude_start, end_bound, taylor_bound
 from spgls.population.search import Search
+from spgls.population.section import Dual, Section
 
 __all__ = ["prove"]
 
-#: Widths in log t of first intervals and of those added at the ends, and the least worth cutting.
-_WIDTH, _MORE, _LEAST = 1.5, 4.0, 1e-9
+#: Width in log t of intervals added at the ends, and the least worth cutting.
+_MORE, _LEAST = 4.0, 1e-9
 #: Most parts an interval is cut into: enough to save generations, few enough to adapt.
 _PARTS = 6
+#: Points of the grid closer than this in log t to the best value give way to a ladder of smaller
+#: intervals, which reaches this share of the way to the others; the ratio of its rungs.
+_NEAR, _SHARE, _RATIO = 0.2, 0.75, 1.9
+#: How far the best value's Lagrangian is taken to be convex, in units of second derivatives.
+_CONVEX = 0.05
+
+Intervals = tuple[Vector, Vector]
 
 
 def prove(search: Search, max_intervals: int) -> tuple[float, int]:
@@ -28,34 +36,44 @@ def prove(search: Search, max_intervals: int) -> tuple[float, int]:
     max_intervals : int
         Where to give up.
     """
-    if search.best_value <= search.gap:
+    if search.best_value <= search.gap or search.coarse.t.size > max_intervals:
         # A sum of squares is not negative.
         return 0.0, 0
-    low, high = _first_intervals(search)
-    low, high, settled, count = _add_ends(search, low, high, max_intervals)
-    while low.size:
+    waiting, settled, count = _ends(search, max_intervals)
+    dual, low, high = _first_intervals(search)
+    # The least bound known of what waits to be examined again; of ends, that of a sum of squares.
+    doubt = 0.0 if waiting else inf
+    while True:
         count += low.size
-        bound, value, margin = taylor_bound(search.sections, low, high)
-        known = min(search.best_value, search.infinity)
-        better = np.flatnonzero(value < known - np.maximum(margin, search.gap / 8))
-        if better.size:
-            i = better[np.argmin(value[better])]
-            search.look_near(float(low[i]), float(high[i]))
+        bound, margin = taylor_bound(search.sections, dual, low, high)
+        value = dual.value
+        _improve(search, low, high, value, margin)
         goal = _goal(search)
-        # Rounding, not width, keeps the others down.
-        worth = (np.log(high / low) > _LEAST) & (value - bound > 2.0 * margin)
-        keep = (bound < goal) & worth
-        settled = min(settled, float(np.min(bound[~keep], initial=np.inf)))
-        low, high, bound, value = low[keep], high[keep], bound[keep], value[keep]
-        # What a bound lacks is of second order in the width.
-        with np.errstate(divide="ignore"):
-            wanted = np.sqrt((value - bound) / np.maximum(value - goal, 0.0))
-        parts = np.clip(np.ceil(wanted), 2, _PARTS).astype(int)
-        if count + int(parts.sum()) > max_intervals:
-            settled = min(settled, float(np.min(bound, initial=np.inf)))
+        keep = bound < goal
+        if np.count_nonzero(keep):
+            # Rounding, not width, keeps the others down.
+            keep &= (np.log(high / low) > _LEAST) & (value - bound > 2.0 * margin)
+            doubt = min(doubt, float(bound.min(where=keep, initial=inf)))
+        settled = min(settled, float(bound.min(where=~keep, initial=inf)))
+        if np.count_nonzero(keep):
+            waiting.append(_cut(low[keep], high[keep], bound[keep], value[keep], goal))
+        if not waiting:
             break
-        low, high = _cut(low, high, parts)
+        low, high = (np.concatenate(ends) for ends in zip(*waiting, strict=True))
+        if count + low.size > max_intervals:
+            settled = min(settled, doubt)
+            break
+        dual = between(search.sections, low, high)
+        waiting, doubt = [], inf
     return min(max(0.0, settled), search.best_value), count
+
+
+def _improve(search: Search, low: Vector, high: Vector, value: Vector, margin: Vector) -> None:
+    """Search again where the Lagrangian shows less than the best value known."""
+    at_most = value + np.maximum(margin, search.gap / 8)
+    i = int(at_most.argmin())
+    if at_most[i] < min(search.best_value, search.infinity):
+        search.look_near(float(low[i]), float(high[i]))
 
 
 def _goal(search: Search) -> float:
@@ -65,48 +83,90 @@ def _goal(search: Search) -> float:
     return search.best_value - 0.99 * search.gap
 
 
-def _first_intervals(search: Search) -> tuple[Vector, Vector]:
-    """Cover the grid by intervals of moderate width, finer towards the incumbent."""
-    start, end = float(search.grid[0]), float(search.grid[-1])
-    edges = np.linspace(log(start), log(end), int(log(end / start) / _WIDTH) + 2)
-    if start < search.best_t < end:
-        centre = log(search.best_t)
-        here = search.sections.evaluate(np.array([search.best_t]))
-        sharp = max(abs(float(here.curvature[0])), 1e-3 * search.sections.yy)
-        width = min(max(sqrt(search.gap / sharp), 1e-6), _WIDTH / 3)
-        ladder = width * 3.0 ** np.arange(int(log(0.5 * _WIDTH / width) / log(3.0)) + 2)
-        edges = edges[np.abs(edges - centre) > 1.2 * ladder[-1]]
-        edges = np.sort(np.concatenate([edges, centre - ladder, centre + ladder]))
-    points = np.exp(edges)
-    return points[:-1], points[1:]
+def _first_intervals(search: Search) -> tuple[Dual, Vector, Vector]:
+    """One around each point of the grid, and around the best value a ladder of smaller ones."""
+    sections, coarse, best = search.sections, search.coarse, search.best
+    t, mu, roots = coarse.t, coarse.mu, np.sqrt(coarse.t)
+    edges = np.empty(t.size + 1)
+    edges[0], edges[-1] = t[0], t[-1]
+    np.multiply(roots[1:], roots[:-1], out=edges[1:-1])
+    if best is not None and t[0] < best.t < t[-1]:
+        before, after = t.searchsorted(best.t * exp(-_NEAR)), t.searchsorted(best.t * exp(_NEAR))
+        # What is nearer to it than to the next points of the grid, and more.
+        back = log(best.t / t[before - 1]) * _SHARE if before else log(best.t / t[0])
+        ahead = log(t[after] / best.t) * _SHARE if after < t.size else log(t[-1] / best.t)
+        rungs = _ladder(_serves_best(search, best), back, ahead)
+        middle = 0.5 * (rungs[1:] + rungs[:-1])
+        near = np.zeros_like(middle)
+        if best.mu > 0.0:
+            # The multiplier goes with a power of t, nearly; any will do.
+            near = best.mu * np.exp(min(max(best.rate / best.mu, -9.0), 9.0) * middle)
+        steps = best.t * np.exp(rungs)
+        # Rounding must not leave out what lies next to the ends of the grid.
+        steps[0] = steps[0] if before else t[0]
+        steps[-1] = steps[-1] if after < t.size else t[-1]
+        t = np.concatenate([t[:before], best.t * np.exp(middle), t[after:]])
+        mu = np.concatenate([mu[:before], near, mu[after:]])
+        edges = np.concatenate([edges[:before], steps, edges[after + 1 :]])
+    low, high = edges[:-1], edges[1:]
+    if sections.lowest > 0.0 and not mu.all():
+        # At the pole the Lagrangian has no minimum, unless the target avoids the lowest space.
+        return between(sections, low, high), low, high
+    return sections.dual(t, mu), low, high
 
 
-def _add_ends(
-    search: Search, low: Vector, high: Vector, max_intervals: int
-) -> tuple[Vector, Vector, float, int]:
-    """Move both ends out until what lies beyond them is settled."""
-    start, end, goal = float(low[0]), float(high[-1]), _goal(search)
-    lows, highs, count = [], [], low.size
-    while True:
-        first = end_bound(search.sections, 0.0, start)
-        if first >= goal or start < 1e-60 or count > max_intervals:
-            break
-        lows.append(start * exp(-_MORE))
-        highs.append(start)
-        start, count = lows[-1], count + 1
-    while True:
-        last = end_bound(search.sections, end, np.inf)
-        if last >= goal or end > 1e60 or count > max_intervals:
-            break
-        lows.append(end)
-        highs.append(end * exp(_MORE))
-        end, count = highs[-1], count + 1
-    settled = min(first, last)
-    return np.append(low, lows), np.append(high, highs), settled, count - low.size - len(lows) + 2
+def _serves_best(search: Search, best: Section) -> float:
+    """How far in ``log t`` the Lagrangian of the best value serves.
+
+    While it is convex, which a third derivative of the size of the curvature may end, or as long as
+    what it loses is less than the gap.
+    """
+    curvature = max(abs(float(best.curvature)), 1e-3 * search.sections.yy)
+    return max(_CONVEX * float(best.stiff) / curvature, sqrt(search.gap / curvature), 1e-6)
 
 
-def _cut(low: Vector, high: Vector, parts: np.ndarray) -> tuple[Vector, Vector]:
-    """Cut each interval into its number of parts, equal in ``log t``."""
+def _ladder(inner: float, back: float, ahead: float) -> Vector:
+    """Edges around the best value, at growing distances from it up to given ones.
+
+    Around a point at a distance of ``x`` its own Lagrangian serves from about ``x/2`` on.
+    """
+    count = int(log(max(back, ahead) / inner) / log(_RATIO)) + 1 if inner < max(back, ahead) else 0
+    rungs = [inner * _RATIO**k for k in range(count)]
+    # The last may be closer to the end than the others are to each other.
+    left = [-rung for rung in reversed(rungs) if 1.1 * rung < back]
+    return np.array([-back, *left, *(rung for rung in rungs if 1.1 * rung < ahead), ahead])
+
+
+def _ends(search: Search, max_intervals: int) -> tuple[list[Intervals], float, int]:
+    """Bound from zero to the grid and from there to infinity, moving out until that is settled.
+
+    Returns what lies between, to be examined, the bound, and the number of intervals it is for.
+    """
+    sections, coarse, goal = search.sections, search.coarse, _goal(search)
+    beyond: list[tuple[float, float]] = []
+    t, first = float(coarse.t[0]), crude_start(sections, float(coarse.t[0]))
+    if first < goal:
+        first = end_bound(sections, 0.0, t, float(coarse.mu[0]))
+    while first < goal and t > 1e-60 and len(beyond) < max_intervals:
+        beyond.append((t * exp(-_MORE), t))
+        t *= exp(-_MORE)
+        first = end_bound(sections, 0.0, t)
+    t, last = float(coarse.t[-1]), crude_end(sections, float(coarse.t[-1]))
+    if last < goal:
+        last = end_bound(sections, t, inf, float(coarse.mu[-1]))
+    while last < goal and t < 1e60 and len(beyond) < max_intervals:
+        beyond.append((t, t * exp(_MORE)))
+        t *= exp(_MORE)
+        last = end_bound(sections, t, inf)
+    low, high = np.array(beyond).reshape(-1, 2).T
+    return [(low, high)] if beyond else [], min(first, last), 2
+
+
+def _cut(low: Vector, high: Vector, bound: Vector, value: Vector, goal: float) -> Intervals:
+    """Cut each interval into the number of parts that its bound asks for, equal in ``log t``."""
+    # What a bound lacks is of second order in the width.
+    wanted = np.sqrt((value - bound) / np.maximum(value - goal, 0.0))
+    parts = np.clip(np.ceil(wanted), 2, _PARTS).astype(int)
     index = np.repeat(np.arange(low.size), parts)
     j = np.arange(index.size) - (np.cumsum(parts) - parts)[index]
     step = np.log(high / low)[index] / parts[index]

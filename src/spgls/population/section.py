@@ -7,28 +7,29 @@ best, is a sum of squares in which nothing cancels:
 
 ``r = (p y - u z)/sqrt(a) = sqrt(a) z + sqrt(e) (y - z)``. With ``x = sqrt(a) v`` this is least
 squares under ``|x|^2 = tau = a t``: ``x = sigma r/(d + nu)``, residual ``-nu r/(d + nu)``.
+
+Without the constraint, and ``nu (|x|^2 - tau)`` added, the minimum is ``psi``, which is never above
+``phi`` whatever the multiplier ``nu >= -lowest``: section, search and proof all rest on it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import sqrt
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from spgls._types import EPS, Array, Vector
-from spgls.population.moments import GroupMoments, Moments
+from spgls.population.moments import GroupMoments, Moments, Numbers, column
+from spgls.population.multiplier import Multipliers, blocks, inner
 from spgls.reduced import ReducedGame
 from spgls.sphere.pole import power_of_two
 
-__all__ = ["Section", "Sections", "Sums", "Units"]
+__all__ = ["EXACT", "LOOSE", "Dual", "Section", "Sections", "Units"]
 
-#: Numbers in one block of rows: three or four such arrays stay in a core's own cache.
-_BLOCK = 1 << 16
-_MAX_STEPS = 100
-#: Table of norms: steps per unit of log of the multiplier, and how small a multiplier it reaches.
-_DENSITY = 1.5
-_REACH = 1e-22
+#: Last Newton steps that leave a multiplier exact, or good to a few digits.
+EXACT, LOOSE = 1e-8, 1e-2
 
 
 @dataclass(frozen=True)
@@ -56,44 +57,77 @@ class Units:
         return self.norm**2
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """``S_zz``, ``S_zd`` and ``G + f`` at several multipliers, and the terms the first two sum."""
+class Dual(NamedTuple):
+    """The Lagrangian bound ``psi`` at some ``t`` and multipliers, and the sums it is made of.
 
-    zz: Vector
-    zd: Vector
-    dd: Vector
-    size_zz: Vector
-    size_zd: Vector
-
-
-@dataclass(frozen=True, eq=False)
-class Section:
-    """``phi`` at several ``t``: all entries are vectors, in the problem's units.
-
-    ``mu`` is the distance of the multiplier ``nu`` from its least value, ``fill`` the squared norm
-    of ``sqrt(a) v`` in the lowest space. ``slope`` and ``curvature`` are derivatives of ``phi`` in
-    ``log t``; ``noise`` is what rounding may leave in the slope.
+    Attributes
+    ----------
+    m : Moments
+        Where.
+    nu : ndarray of shape (T,)
+        Multipliers.
+    value : ndarray of shape (T,)
+        ``psi``, as squares less ``nu tau``.
+    fixed : ndarray of shape (T,)
+        The part of it without the multiplier.
+    zz, zd, dd : ndarray of shape (T,)
+        ``S_zz``, ``S_zd`` and ``G + f``.
+    sizes : ndarray of shape (T, 5)
+        Sums of the magnitudes of the terms of ``S_yy, S_yz, S_zz, S_zd, S_dd``.
     """
 
-    t: Vector
-    nu: Vector
-    mu: Vector
-    fill: Vector
-    value: Vector
-    slope: Vector
-    curvature: Vector
-    noise: Vector
+    m: Moments
+    nu: Numbers
+    value: Numbers
+    fixed: Numbers
+    zz: Numbers
+    zd: Numbers
+    dd: Numbers
+    sizes: Array
+
+
+class Section(NamedTuple):
+    """``phi`` at several ``t``, or a single one, in the problem's units.
+
+    ``mu`` is the distance of the multiplier ``nu`` from its least value, ``fill`` the squared norm
+    of ``v`` in the lowest space. ``slope`` and ``curvature`` are derivatives of ``phi`` in
+    ``log t``, ``stiff`` is the second derivative of the Lagrangian bound at a fixed multiplier,
+    ``rate`` the derivative of the multiplier in ``log t``; ``noise`` is what rounding may leave in
+    the slope. ``x`` is ``v`` in singular coordinates, kept for a single ``t`` only.
+    """
+
+    t: Numbers
+    mu: Numbers
+    fill: Numbers
+    value: Numbers
+    slope: Numbers
+    curvature: Numbers
+    noise: Numbers
+    rate: Numbers
+    stiff: Numbers
+    x: Vector | None = None
 
     def joined(self, *others: Section) -> Section:
         """Several sections as one."""
-        names = [field.name for field in fields(self)]
-        return Section(*(np.concatenate([getattr(s, n) for s in (self, *others)]) for n in names))
+        return _joined(self, *others)
 
-    def sorted(self) -> Section:
-        """The same in order of ``t``."""
-        order = np.argsort(self.t)
-        return Section(*(getattr(self, field.name)[order] for field in fields(self)))
+    def taken(self, rows: Any) -> Section:
+        """Some of the rows."""
+        return Section(*(part[rows] for part in self[:-1]))
+
+
+_Rows = TypeVar("_Rows")
+
+
+def _joined(*parts: _Rows) -> _Rows:
+    """Rows of nested tuples, one after the other."""
+    first: Any = parts[0]
+    if first is None:
+        return cast(_Rows, None)
+    if isinstance(first, np.ndarray):
+        return cast(_Rows, np.concatenate(parts))  # type: ignore[arg-type]
+    columns = zip(*cast(Any, parts), strict=True)
+    return cast(_Rows, type(first)(*(_joined(*column) for column in columns)))
 
 
 class Sections:
@@ -103,8 +137,8 @@ class Sections:
     ----------
     game : ReducedGame
         The reduced data.
-    groups : GroupMoments
-        Groups with strengths in the game's own units.
+    gammas, shares : ndarray of shape (K,)
+        Strengths, in the game's own units, and shares of the groups.
     ridge : float
         Penalty in the game's own units.
     ulps : float
@@ -112,213 +146,151 @@ class Sections:
     """
 
     def __init__(
-        self, game: ReducedGame, groups: GroupMoments, ridge: float, ulps: float = 2.0
+        self, game: ReducedGame, gammas: Vector, shares: Vector, ridge: float, ulps: float = 2.0
     ) -> None:
         units = Units.of(game)
         self.units = units
-        self.groups = GroupMoments(groups.gammas / units.t, groups.shares)
+        self.groups = GroupMoments(gammas / units.t, shares)
         self.ridge = ridge / units.sigma**2
         size = units.length**2
         self.sigma: Vector = game.sigma / units.sigma
-        self.d: Vector = self.sigma**2
-        eta, zeta = game.eta / units.length, game.zeta / units.length
+        self.d: Vector = self.sigma * self.sigma
+        self.base: Array = np.empty((3, game.size))
+        eta, zeta, delta = self.base
+        np.divide(game.eta, units.length, out=eta)
+        np.divide(game.zeta, units.length, out=zeta)
         # Close labels and goals subtract without error.
-        delta = eta - zeta
-        self.base: Array = np.stack([eta, zeta, delta])
+        np.subtract(eta, zeta, out=delta)
         r_yy, r_yz, r_zz = (float(r) / size for r in (game.r_yy, game.r_yz, game.r_zz))
-        r_dd = max(0.0, (r_yy - r_yz) - (r_yz - r_zz))
-        self.outer: Array = np.array(
-            [[r_yy, r_yz, r_yy - r_yz], [r_yz, r_zz, r_yz - r_zz], [r_yy - r_yz, r_yz - r_zz, r_dd]]
-        )
+        r_yd, r_zd = r_yy - r_yz, r_yz - r_zz
+        r_dd = max(0.0, r_yd - r_zd)
+        self.outer: Array = np.array([[r_yy, r_yz, r_yd], [r_yz, r_zz, r_zd], [r_yd, r_zd, r_dd]])
+        self._outer_sizes: Vector = np.array([r_yy, abs(r_yz), r_zz, abs(r_zd), r_dd])
+        self._r_zz, self._r_zd = r_zz, r_zd
         self.free = float(game.free_gap) / size
-        self.yy = float(eta @ eta) + r_yy
-        self.zz = float(zeta @ zeta) + r_zz
+        self.yy = float(eta.dot(eta)) + r_yy
+        self.zz = float(zeta.dot(zeta)) + r_zz
         #: Squared distance of labels and goals, the free part included.
-        self.apart = float(delta @ delta) + r_dd + self.free
+        self.apart = float(delta.dot(delta)) + r_dd + self.free
         self.nullity = game.nullity
         self.size = game.size
         self.lowest = 0.0 if game.nullity or not game.size else float(self.d.min())
         self.e: Vector = self.d - self.lowest
-        self.low = self.e == 0.0
-        self.hard_noise = (2.0 * ulps * EPS) ** 2
-        with np.errstate(divide="ignore"):
-            self._inverse: Vector = np.where(self.low, 0.0, 1.0 / self.e)
-        # Columns whose products with 1/(d + nu) are S_zz, S_zd and G, and the size of S_zd.
-        cross = zeta * delta
-        self._products: Array = np.stack([zeta**2, cross, self.d * delta**2, np.abs(cross)], axis=1)
-        self._sides: Array = np.stack([self.sigma * zeta, self.sigma * delta], axis=1)
-        self._make_table()
+        # Columns whose products with 1/(d + nu) are S_zz, S_zd and G, and magnitudes.
+        zz, zd, dd = zeta * zeta, zeta * delta, delta * delta
+        self._products: Array = np.array([zz, zd, self.d * dd]).T
+        self._magnitudes: Array = np.array([eta * eta, abs(eta * zeta), zz, abs(zd), dd]).T
+        self.sides: Array = (self.base[1:] * self.sigma).T
+        self.multipliers = Multipliers(self.e, self.sides, (2.0 * ulps * EPS) ** 2)
 
-    def _make_table(self) -> None:
-        """Squared norms of ``sigma z/(e + mu)`` and so on, to start every Newton iteration from."""
-        if not self.size:
-            return
-        positive = self.e[~self.low]
-        start = max(_REACH, 1e-2 * float(positive.min())) if positive.size else 1.0
-        count = int(_DENSITY * np.log(8.0 / start)) + 2
-        self._mu: Vector = np.geomspace(start, 8.0, count)
-        self._log_mu: Vector = np.log(self._mu)
-        squares = self._sides[:, [0, 0, 1]] * self._sides[:, [0, 1, 1]]
-        self._norms: Array = np.empty((3, count))
-        for rows in self.blocks(count):
-            self._norms[:, rows] = ((self.e + self._mu[rows, None]) ** -2.0 @ squares).T
-
-    def blocks(self, count: int) -> list[slice]:
-        """Ranges of rows whose arrays stay small."""
-        step = max(1, _BLOCK // max(1, self.size))
-        return [slice(i, i + step) for i in range(0, count, step)]
-
-    def target(self, m: Moments) -> tuple[Array, Vector, Vector]:
+    def target(self, m: Moments) -> tuple[Array, Numbers, Numbers]:
         """``r`` along the data, its squared norm outside, and its product there with ``y - z``."""
-        weights = self.weights(m)
-        outside = np.einsum("ti,ij,tj->t", weights, self.outer, weights)
-        return weights @ self.base, np.maximum(outside, 0.0), weights @ self.outer[2]
+        alpha = m.a**0.5
+        beta = m.p / alpha
+        omega = m.u / alpha
+        # Weights of y, z and y - z, in the form with the smaller terms.
+        weights = np.array([beta, -omega, 0.0 * beta])
+        far = m.u > m.a
+        if np.count_nonzero(far):
+            weights = np.where(far, np.array([0.0 * beta, alpha, beta]), weights)
+        weights = weights.T
+        outside = weights.dot(self.outer)
+        larger = max if weights.ndim == 1 else np.fmax
+        return weights.dot(self.base), larger(0.0, inner(outside, weights)), outside.T[2]
 
-    def weights(self, m: Moments) -> Array:
-        """Weights of ``y``, ``z`` and ``y - z`` in ``r``; the form with the smaller terms."""
-        alpha = np.sqrt(m.a)
-        beta, omega = m.p / alpha, m.u / alpha
-        near, zero = m.u <= m.a, np.zeros_like(alpha)
-        columns = [
-            np.where(near, beta, zero),
-            np.where(near, -omega, alpha),
-            np.where(near, zero, beta),
-        ]
-        return np.stack(columns, axis=1)
+    def dual(self, t: Numbers, mu: Numbers) -> Dual:
+        """The Lagrangian bound at ``t`` and multipliers; a single ``t`` serves several of them."""
+        rows = blocks(np.size(mu), self.size)
+        if len(rows) > 1 and isinstance(t, np.ndarray):
+            return _joined(*(self.dual(t[some], mu[some]) for some in rows))
+        m = self.groups.at(t)
+        r, outside, _ = self.target(m)
+        nu, w = mu - self.lowest, self.inverse(mu)
+        squares = r * r
+        inside = inner(w, squares) if r.ndim == w.ndim else w.dot(squares)
+        fixed = m.spread * self.apart + outside + self.ridge * m.t
+        sizes = w.dot(self._magnitudes)
+        sizes *= column(abs(nu))
+        sizes += self._outer_sizes
+        return Dual(m, nu, fixed + nu * (inside - m.tau), fixed, *self._sums(w, nu), sizes)
 
-    def start(self, m: Moments, length: Vector) -> tuple[Vector, Vector, Vector]:
-        """First guess of ``mu`` and a bracket, from the table; ``length`` is ``|sigma r|``."""
-        top = length / np.sqrt(m.tau)
-        norms = np.stack([m.a, 2.0 * m.p, m.e], axis=1) @ self._norms
-        j = (norms > m.tau[:, None]).sum(axis=1)
-        last = self._mu.size - 1
-        k = np.clip(j, 1, last)
-        rows = np.arange(j.size)
-        tiny = np.finfo(float).tiny
-        left = np.log(np.maximum(norms[rows, k - 1], tiny))
-        right = np.log(np.maximum(norms[rows, k], tiny))
-        drop = np.maximum(left - right, 1e-3)
-        part = np.clip((left - np.log(m.tau)) / drop, -1.0, 2.0)
-        mu = np.exp(self._log_mu[k - 1] + part * (self._log_mu[k] - self._log_mu[k - 1]))
-        # Beyond the table the spectrum looks like a point.
-        mu = np.where(j > last, np.maximum(top - 0.5, 0.5 * top), mu)
-        return np.minimum(mu, top), np.zeros_like(mu), top
+    def _sums(self, w: Array, nu: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """``S_zz``, ``S_zd`` and ``G + f``; ``w`` is ``1/(d + nu)``."""
+        sums = w.dot(self._products)
+        zz, zd, dd = sums.tolist() if w.ndim == 1 else sums.T
+        return self._r_zz + nu * zz, self._r_zd + nu * zd, self.free + dd
 
-    def multiplier(
-        self, m: Moments, r: Array, rtol: float, guess: Vector | None = None
-    ) -> tuple[Vector, Vector]:
-        """``mu`` with ``|sigma r/(e + mu)|^2 = tau``, and the squared norm that is left to fill."""
-        if not self.size:
-            return np.zeros_like(m.t), m.tau.copy()
-        squares = (r * self.sigma) ** 2
-        total = squares.sum(axis=1)
-        p_low = squares[:, self.low].sum(axis=1)
-        short = m.tau - squares @ self._inverse**2
-        hard = (p_low <= self.hard_noise * total) & (short >= 0.0)
-        mu, lo, hi = self.start(m, np.sqrt(total))
-        if guess is not None:
-            mu = np.where(guess > 0.0, np.minimum(guess, hi), mu)
-        lo = np.maximum(lo, np.sqrt(p_low / m.tau))
-        mu = np.where(hard, 0.0, np.maximum(mu, lo))
-        todo = np.flatnonzero(~hard & (total > 0.0))
-        rows = squares if todo.size == mu.size else squares[todo]
-        for _ in range(_MAX_STEPS):
-            if not todo.size:
-                break
-            here = mu[todo]
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                w = 1.0 / (self.e + here[:, None])
-                part = rows * w
-                part *= w
-                norm2 = part.sum(axis=1)
-                fall = np.einsum("ij,ij->i", part, w)
-                tau = m.tau[todo]
-                left = norm2 > tau
-                lo[todo] = np.where(left, here, lo[todo])
-                hi[todo] = np.where(left, hi[todo], here)
-                # Newton on 1/|x|, which is nearly linear in the multiplier.
-                new = here + norm2 * (np.sqrt(norm2 / tau) - 1.0) / fall
-            low, high = lo[todo], hi[todo]
-            inside = (new >= low) & (new <= high) & (new > 0.0)
-            middle = np.where(low > 0.0, np.sqrt(low * high), high / 1024.0)
-            new = np.where(inside, new, middle)
-            mu[todo] = new
-            going = (np.abs(new - here) > rtol * new) & (np.abs(norm2 - tau) > 2 * EPS * tau)
-            if not going.all():
-                todo, rows = todo[going], rows[going]
-        # At the edge of the hard case rounding must not put a null vector into the coefficients.
-        return mu, np.where(hard & (short > 64 * EPS * m.tau), short, 0.0)
+    def evaluate(self, t: Numbers, tol: float = EXACT, guess: Numbers | None = None) -> Section:
+        """``phi`` and its derivatives at positive ``t``.
 
-    def evaluate(self, t: Vector, *, rtol: float = 2 * EPS, guess: Vector | None = None) -> Section:
-        """``phi`` and its derivatives at positive ``t``."""
-        t = np.asarray(t, dtype=float)
+        Parameters
+        ----------
+        t : ndarray of shape (T,) or float
+            Where; several, or a single one.
+        tol : float
+            Relative size of the last step towards the multiplier.
+        guess : ndarray of shape (T,) or float, optional
+            Multipliers to start from; a single ``t`` needs one.
+        """
+        if not isinstance(t, np.ndarray):
+            return self._evaluate(t, tol, guess)
         parts = [
-            self._evaluate(t[rows], rtol, None if guess is None else guess[rows])
-            for rows in self.blocks(t.size)
+            self._evaluate(t[rows], tol, None if guess is None else guess[rows])
+            for rows in blocks(t.size, self.size)
         ]
         return parts[0] if len(parts) == 1 else parts[0].joined(*parts[1:])
 
-    def _evaluate(self, t: Vector, rtol: float, guess: Vector | None) -> Section:
+    def _evaluate(self, t: Numbers, tol: float, guess: Numbers | None) -> Section:
+        single = not isinstance(t, np.ndarray)
         m = self.groups.at(t)
         r, outside, outside_d = self.target(m)
-        mu, fill = self.multiplier(m, r, rtol, guess)
+        x = r * self.sigma
+        mu, fill = self.multipliers.solve(m, x * x, tol, guess)
         nu = mu - self.lowest
         w = self.inverse(mu)
-        residual = -nu[:, None] * r
-        residual *= w
-        loss = np.einsum("ij,ij->i", residual, residual) + outside + self.lowest * fill
-        value = m.spread * self.apart + loss + self.ridge * t
-        along = residual @ self.base[2] - outside_d
-        q, alpha = m.q, np.sqrt(m.a)
-        terms = np.stack(
-            [
-                -2.0 * m.bend / m.a * loss,
-                -2.0 * (m.u - 2.0 * m.kappa) / alpha * along,
-                2.0 * m.kappa * q * self.apart,
-                -nu * m.tau,
-                self.ridge * t,
-            ]
+        residual = r * w
+        residual *= column(-nu)
+        loss = inner(residual, residual) + outside + self.lowest * fill
+        along = residual.dot(self.base[2]) - outside_d
+        alpha, penalty = m.a**0.5, self.ridge * t
+        # Envelope theorem: the terms' derivatives with the direction of v held.
+        steady = m.e1 * self.apart + penalty
+        by_loss = 2.0 * m.bend / m.a * loss
+        by_side = 2.0 * (m.u - 2.0 * m.kappa) / alpha * along
+        by_norm = nu * m.tau
+        zz, zd, dd = self._sums(w, nu)
+        stiff = zz * m.a2 + 2.0 * zd * (m.u - 2.0 * m.bend) - nu * m.tau2 + dd * m.e2 + penalty
+        x *= w
+        # How the squared norm answers to the multiplier, and to goals and labels less goals.
+        xw = x * w
+        steep = 2.0 * inner(xw, x)
+        by_goal, by_gap = xw.dot(self.sides).tolist() if single else xw.dot(self.sides).T
+        cross = -2.0 * (m.bend * by_goal + m.kappa * by_gap) / alpha - m.tau1
+        if single:
+            rate = cross / steep if mu > 0.0 and steep > 0.0 else 0.0
+        else:
+            rate = cross / steep
+            rate[~((mu > 0.0) & (steep > 0.0))] = 0.0
+        return Section(
+            t=t,
+            mu=mu,
+            fill=fill / m.a,
+            value=m.spread * self.apart + loss + penalty,
+            slope=steady - by_loss - by_side - by_norm,
+            curvature=stiff + cross * rate,
+            noise=4.0 * EPS * (steady + by_loss + abs(by_side) + abs(by_norm)),
+            rate=rate,
+            stiff=stiff,
+            x=x / alpha if single else None,
         )
-        sums = self.sums(w, nu)
-        curvature = self.curvature(m, nu, sums)
-        x = r * self.sigma
-        x *= w
-        x *= w
-        steep = 2.0 * np.einsum("ij,ij->i", x, r * self.sigma * w)
-        turn = x @ self._sides
-        cross = -2.0 * (m.bend * turn[:, 0] + m.kappa * turn[:, 1]) / alpha - m.tau1
-        moves = (mu > 0.0) & (steep > 0.0)
-        curvature += np.divide(cross**2, steep, out=np.zeros_like(steep), where=moves)
-        noise = 4.0 * EPS * np.abs(terms).sum(axis=0)
-        return Section(t, nu, mu, fill, value, terms.sum(axis=0), curvature, noise)
 
-    def inverse(self, mu: Vector) -> Array:
+    def inverse(self, mu: Numbers) -> Array:
         """``1/(e + mu)``, and zero where that is not defined."""
-        shifted = self.e + mu[:, None]
-        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > 0.0)
-
-    def sums(self, w: Array, nu: Vector) -> Sums:
-        """Coefficients of the Lagrangian bound at a multiplier."""
-        sums = w @ self._products
-        outer_zz, outer_zd = self.outer[1, 1], self.outer[1, 2]
-        return Sums(
-            zz=outer_zz + nu * sums[:, 0],
-            zd=outer_zd + nu * sums[:, 1],
-            dd=sums[:, 2] + self.free,
-            size_zz=outer_zz + np.abs(nu) * sums[:, 0],
-            size_zd=abs(outer_zd) + np.abs(nu) * sums[:, 3],
-        )
-
-    def curvature(self, m: Moments, nu: Vector, sums: Sums) -> Vector:
-        """Second derivative of the Lagrangian bound in ``log t`` at a fixed multiplier."""
-        n, gamma = self.groups.finite, self.groups.gamma
-        s, c = m.s[:, :n], m.c[:, :n]
-        first = sums.zz[:, None] + nu[:, None] * gamma
-        second = 2.0 * sums.zd[:, None] - nu[:, None] * gamma
-        bracket = 2.0 * first * s * (2.0 - 3.0 * s) + second * (c - s)
-        linear = (self.ridge - nu * self.groups.honest) * m.t
-        pairs = sums.dd * np.einsum("ij,ij->i", m.fall, m.growth)
-        return np.asarray((s * c * bracket) @ self.groups.share + pairs + linear)
+        shifted = self.e + column(mu)
+        if mu.all() if isinstance(mu, np.ndarray) else mu:
+            return np.asarray(1.0 / shifted)
+        defined = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > 0.0)
+        return np.asarray(defined)
 
     def value_at_infinity(self) -> float:
         """Limit of ``phi`` as ``t`` grows."""
@@ -328,16 +300,3 @@ class Sections:
         if self.groups.honest > 0.0:
             return spread * self.apart + self.groups.honest * float(self.outer[0, 0])
         return spread * self.free + (self.apart - self.free)
-
-    def point(self, t: float) -> tuple[Vector, float, float, float]:
-        """Coordinates of ``v``, its norm in the lowest space, multiplier and value at one ``t``."""
-        m = self.groups.at(np.array([t]))
-        r, _, _ = self.target(m)
-        section = self.evaluate(m.t)
-        alpha = sqrt(float(m.a[0]))
-        x = (r * self.sigma * self.inverse(section.mu))[0] / alpha
-        fill = sqrt(float(section.fill[0])) / alpha
-        norm2 = float(x @ x)
-        if fill == 0.0 and norm2 > 0.0:
-            x *= sqrt(t / norm2)
-        return x, fill, float(section.nu[0]), float(section.value[0])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
 from spgls._types import EPS, Vector
-from spgls.population.moments import GroupMoments
 from spgls.population.proof import prove
 from spgls.population.search import FLOOR, Outcome, Search
-from spgls.population.section import Sections
+from spgls.population.section import Section, Sections
 from spgls.reduced import ReducedGame
 from spgls.sphere import dual_bound, solve_sphere
 
@@ -83,13 +83,14 @@ def phi(
         Weight of ``t``.
     """
     t = np.asarray(t, dtype=float)
-    sections = Sections(game, GroupMoments(np.asarray(gammas), np.asarray(shares)), ridge)
-    value = np.full(t.size, sections.yy)
-    flat = t.ravel() / sections.units.t
-    positive = flat > 0.0
-    if positive.any():
-        nowhere = not game.size and not game.nullity
-        value[positive] = np.inf if nowhere else sections.evaluate(flat[positive]).value
+    with np.errstate(all="ignore"):
+        sections = Sections(game, np.asarray(gammas), np.asarray(shares), ridge)
+        value = np.full(t.size, sections.yy)
+        flat = t.ravel() / sections.units.t
+        positive = flat > 0.0
+        if positive.any():
+            nowhere = not game.size and not game.nullity
+            value[positive] = np.inf if nowhere else sections.evaluate(flat[positive]).value
     return (value * sections.units.length**2).reshape(t.shape)
 
 
@@ -141,14 +142,17 @@ def solve_population(
     >>> print(f"{found.value:.4f} {found.proved}")
     8.9702 True
     """
-    groups = GroupMoments(np.asarray(gammas), np.asarray(shares))
-    if groups.finite == 0 or game.size + game.nullity == 0:
+    gammas, shares = np.asarray(gammas, dtype=float), np.asarray(shares, dtype=float)
+    strongest, weakest = float(gammas.min()), float(gammas.max())
+    if strongest == np.inf or game.size + game.nullity == 0:
         return _honest(game, ridge, tol, certify)
-    if groups.gammas.size == 1 and ridge == 0.0:
-        single = _single(game, float(groups.gammas[0]), tol, certify, ulps)
+    if strongest == weakest and ridge == 0.0:
+        single = _single(game, strongest, tol, certify, ulps)
         if single is not None:
             return single
-    return _search(game, Sections(game, groups, ridge, ulps), tol, certify, max_intervals)
+    with np.errstate(all="ignore"):
+        sections = Sections(game, gammas, shares, ridge, ulps)
+        return _search(game, sections, tol, certify, max_intervals)
 
 
 def _honest(game: ReducedGame, ridge: float, tol: float, certify: bool) -> PopulationSolution:
@@ -199,11 +203,10 @@ def _search(
     t, value = search.best_t, search.best_value
     x, fill, nu = np.zeros(game.size), 0.0, 0.0
     if t > 0.0:
-        x, fill, nu, value = sections.point(t)
-        # A null vector of any direction, or a stretch of norms, that costs nothing.
-        beyond = float(sections.evaluate(np.array([1.5 * t])).value[0])
-        free = min(beyond, search.infinity) <= value + search.noise(value)
-        if (fill > 0.0 or free) and outcome == "unique":
+        best = search.best or sections.evaluate(t, guess=1.0)
+        x, fill = _point(best)
+        nu, value = float(best.mu) - sections.lowest, float(best.value)
+        if outcome == "unique" and (fill > 0.0 or _is_free(search, best)):
             outcome = "several"
     return PopulationSolution(
         x=x * units.norm,
@@ -217,3 +220,23 @@ def _search(
         steps=search.steps,
         intervals=intervals,
     )
+
+
+def _point(best: Section) -> tuple[Vector, float]:
+    """Coordinates of ``v``, and its norm in the lowest space."""
+    assert best.x is not None
+    norm2, fill = float(best.x.dot(best.x)), sqrt(best.fill)
+    return best.x * sqrt(best.t / norm2) if fill == 0.0 < norm2 else best.x, fill
+
+
+def _is_free(search: Search, best: Section) -> bool:
+    """Whether a larger norm costs nothing."""
+    value = float(best.value)
+    allowed = value + search.noise(value)
+    if search.infinity <= allowed:
+        return True
+    # Away from its least multiplier the loss is analytic: what curves does not become a flat.
+    if best.mu > 1e-6 and best.curvature > 1e-6 * search.sections.yy:
+        return False
+    beyond = search.sections.evaluate(1.5 * search.best_t, guess=best.mu)
+    return bool(beyond.value <= allowed)

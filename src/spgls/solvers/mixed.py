@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import sqrt
+
 import numpy as np
 
 from spgls._types import EPS, Vector
@@ -43,7 +46,7 @@ def solve_mixed(
     engine : {"auto", "gram", "qr"}
         Which reduction.
     """
-    groups = _Groups(population.merged())
+    groups = _Groups(population)
 
     def attempt(reduction: Reduction, clock: Clock) -> tuple[Solution, bool]:
         small = solve_population(
@@ -56,21 +59,21 @@ def solve_mixed(
         )
         clock.lap("small problem")
         v = reduction.lift(small.x, small.fill)
-        target = groups.at(small.t)
-        coef = data.coefficients(v, reduction.free_part(v, target.pull))
+        best = groups.at(small.t)
+        coef = data.coefficients(v, reduction.free_part(v, best.pull))
         linear = data.matrix.apply(coef)
-        t = priced_norm(coef, data.cost)
-        target = groups.at(t)
-        intercept = data.best_intercept(linear, target.pull)
+        reached = groups.at(priced_norm(coef, data.cost))
+        intercept = data.best_intercept(linear, reached.pull)
+        slope = _stationarity(reduction.game, best, small, ridge)
         certificate, objective = _judge(
-            reduction, groups, small, v, coef, intercept, linear, ridge, None
+            reduction, small, best, v, reached, coef, intercept, linear, ridge, slope
         )
         clock.lap("recovery", 1.0)
         solution = Solution(
             coef=coef,
             intercept=intercept,
-            alpha=t / np.array(population.gammas),
-            multiplier=target.a * small.nu,
+            alpha=reached.t / np.array(population.gammas),
+            multiplier=reached.a * small.nu,
             objective=objective,
             status=_status(reduction, small, certificate, controls.tol),
             solver=name,
@@ -88,14 +91,15 @@ def certify_against_population(
     """Judge any predictor by the best value of the game."""
     reduction = reduce_spectral(data, "qr")
     assert reduction is not None
-    groups = _Groups(population.merged())
+    groups = _Groups(population)
     small = solve_population(
         reduction.game, groups.gammas, groups.shares, ridge=ridge, tol=_TIGHT, ulps=ULPS
     )
-    optimum = reduction.lift(small.x, small.fill)
+    best, v = groups.at(small.t), reduction.lift(small.x, small.fill)
     linear = data.matrix.apply(coef)
-    slope = _slope(data, groups, coef, intercept, linear, ridge)
-    return _judge(reduction, groups, small, optimum, coef, intercept, linear, ridge, slope)[0]
+    reached = groups.at(priced_norm(coef, data.cost))
+    slope = _slope(data, reached, coef, intercept, linear, ridge)
+    return _judge(reduction, small, best, v, reached, coef, intercept, linear, ridge, slope)[0]
 
 
 #: Gap to which a certificate asked for on its own is proved.
@@ -105,16 +109,23 @@ _TIGHT = 1e-10
 class _Moments:
     """Averages over the groups of how much they leave of a prediction, ``s = 1/(1 + t/gamma)``."""
 
-    def __init__(self, gammas: Vector, shares: Vector, t: float) -> None:
-        alpha = t / gammas
-        self.s = 1.0 / (1.0 + alpha)
-        self.c = alpha * self.s
+    def __init__(self, gammas: list[float], shares: list[float], t: float) -> None:
+        # Numbers, not arrays: groups are few.
+        self.t = t
         self.shares = shares
-        self.a = float(shares @ self.s**2)
-        self.u = float(shares @ (self.s * self.c))
-        self.k = float(shares @ self.c**2)
+        self.s = [1.0 / (1.0 + t / gamma) for gamma in gammas]
+        self.c = [t / gamma * s for gamma, s in zip(gammas, self.s, strict=True)]
         #: Derivatives of s by t.
-        self.slope = -(self.s**2) / gammas
+        self.slope = [-s * s / gamma for gamma, s in zip(gammas, self.s, strict=True)]
+        self.a = self.k = self.u = 0.0
+        for share, s, c in self.each():
+            self.a += share * s * s
+            self.u += share * s * c
+            self.k += share * c * c
+
+    def each(self) -> Iterator[tuple[float, float, float]]:
+        """Share, ``s`` and ``c = 1 - s`` of every group."""
+        return zip(self.shares, self.s, self.c, strict=True)
 
     @property
     def pull(self) -> float:
@@ -123,11 +134,13 @@ class _Moments:
 
 
 class _Groups:
-    """A population as arrays."""
+    """The groups of a population that someone is in."""
 
     def __init__(self, population: Population) -> None:
-        self.gammas = np.array(population.gammas)
-        self.shares = np.array(population.shares)
+        pairs = zip(population.gammas, population.shares, strict=True)
+        kept = [(gamma, share) for gamma, share in pairs if share > 0.0]
+        self.gammas = [gamma for gamma, _ in kept]
+        self.shares = [share for _, share in kept]
 
     def at(self, t: float) -> _Moments:
         """Moments where the coefficients have squared priced norm ``t``."""
@@ -136,54 +149,52 @@ class _Groups:
 
 def _judge(
     reduction: Reduction,
-    groups: _Groups,
     small: PopulationSolution,
+    best: _Moments,
     optimum: Vector,
+    reached: _Moments,
     coef: Vector,
     intercept: float,
     linear: Vector,
     ridge: float,
-    slope: float | None,
+    slope: float,
 ) -> tuple[Certificate, float]:
     """Certificate and objective, the latter measured on the data group by group."""
     data, game = reduction.data, reduction.game
-    t = priced_norm(coef, data.cost)
-    moments, best = groups.at(t), groups.at(small.t)
     error, gap = linear + intercept - data.y, data.z - data.y
-    losses = [data.loss(s * error + c * gap) for s, c in zip(moments.s, moments.c, strict=True)]
-    loss = float(moments.shares @ losses)
+    loss = sum(share * data.loss(s * error + c * gap) for share, s, c in reached.each())
+    penalty = ridge * reached.t
     # Where rounding may have chosen the optimum it may have chosen the goals' weight too.
-    c = float(np.sqrt(best.k)) if small.outcome == "unique" and small.t > 0.0 else 1.0
+    c = sqrt(best.k) if small.outcome == "unique" and small.t > 0.0 else 1.0
     certificate = build_certificate(
         game,
-        objective=loss + ridge * t,
+        objective=loss + penalty,
         bound=small.lower_bound,
-        kkt_residual=_stationarity(game, groups, small, ridge) if slope is None else slope,
+        kkt_residual=slope,
         bound_rounding=reduction.rounding(
             optimum,
-            s=float(np.sqrt(best.a)),
+            s=sqrt(best.a),
             c=c,
             nu=small.nu,
             value=max(small.value, 0.0),
             filled=small.fill > 0.0,
         ),
         objective_rounding=reduction.evaluation_rounding(
-            coef, intercept, loss, s=float(np.sqrt(moments.a)), c=float(np.sqrt(moments.k))
+            coef, intercept, loss, s=sqrt(reached.a), c=sqrt(reached.k)
         )
-        + 4 * EPS * ridge * t,
+        + 4 * EPS * penalty,
         label_size=data.loss(data.y),
         kind="proved" if small.proved else "estimated",
     )
-    return certificate, loss + ridge * t
+    return certificate, loss + penalty
 
 
 def _stationarity(
-    game: ReducedGame, groups: _Groups, small: PopulationSolution, ridge: float
+    game: ReducedGame, at: _Moments, small: PopulationSolution, ridge: float
 ) -> float:
     """Norm of half the gradient of the loss by the coefficients, relative to its terms."""
     if game.size + game.nullity == 0:
         return 0.0
-    at = groups.at(small.t)
     error, gap = game.sigma * small.x - game.eta, game.zeta - game.eta
     out_gap = game.r_zz - 2 * game.r_yz + game.r_yy
     # Along the free part a error + u gap = 0.
@@ -194,18 +205,17 @@ def _stationarity(
     inside = game.sigma * (at.a * error + at.u * gap) + by_norm * small.x
     # The part in the lowest space multiplies a sum that vanishes at an optimum.
     fill = small.fill * (at.a * game.lowest + by_norm)
-    norm = float(np.sqrt(inside @ inside + fill**2))
+    norm = sqrt(float(inside @ inside) + fill**2)
     top = float(game.sigma.max()) if game.size else 0.0
-    return norm / _unit(top, game, abs(by_norm) * float(np.sqrt(small.t))) if norm else 0.0
+    return norm / _unit(top, game, abs(by_norm) * sqrt(small.t)) if norm else 0.0
 
 
 def _slope(
-    data: GameData, groups: _Groups, coef: Vector, intercept: float, linear: Vector, ridge: float
+    data: GameData, at: _Moments, coef: Vector, intercept: float, linear: Vector, ridge: float
 ) -> float:
     """Norm of half the gradient, measured on the data, relative to its terms."""
     if len(data.changeable) == 0:
         return 0.0
-    at = groups.at(priced_norm(coef, data.cost))
     root = 1.0 if data.root_weight is None else data.root_weight
     error, gap = root * (linear + intercept - data.y), root * (data.z - data.y)
     v = coef[data.changeable] / (1.0 if data.price is None else data.price)
@@ -219,13 +229,14 @@ def _slope(
 
 def _by_norm(at: _Moments, ee: float, eg: float, gg: float) -> float:
     """Derivative of the loss by ``t`` where errors and gaps to the goals stay as they are."""
-    s, c = at.s, at.c
-    each = s * (ee - eg) + c * (eg - gg)
-    return float(2.0 * (at.shares * at.slope) @ each)
+    terms = zip(at.each(), at.slope, strict=True)
+    return 2.0 * sum(
+        share * slope * (s * (ee - eg) + c * (eg - gg)) for (share, s, c), slope in terms
+    )
 
 
 def _unit(top: float, game: ReducedGame, rest: float) -> float:
-    return float(top * (np.sqrt(game.yy) + np.sqrt(game.zz)) + rest) or 1.0
+    return top * (sqrt(game.yy) + sqrt(game.zz)) + rest or 1.0
 
 
 def _trustworthy(reduction: Reduction, small: PopulationSolution, solution: Solution) -> bool:
