@@ -93,6 +93,8 @@ def _named(solution: Solution, truth: Truth, lost: mpf):
         if not drowned and status not in (Status.UNATTAINED, Status.UNREPRESENTABLE):
             yield f"unattained game called {status.name}"
     apart = truth.gap > mpf("1e-26") * (truth.yy + truth.zz)
+    # An optimum whose pull alpha/(1 + alpha) is one in double precision is as far as infinity.
+    apart = apart and not (truth.answer is not None and truth.answer.alpha > 2**53)
     if status is Status.UNATTAINED and truth.status != "unattained" and apart:
         yield f"attained game called UNATTAINED, |P(y - z)|^2 = {show(truth.gap)}"
 

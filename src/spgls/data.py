@@ -130,11 +130,13 @@ class GameData:
             z = y
         return y, z
 
+    def _mean(self, t: Vector) -> float:
+        return float((t if self.weight is None else self.weight * t).sum()) / self.total_weight
+
     def _less_mean(self, t: Vector) -> Vector:
-        mean = float(np.average(t, weights=self.weight))
-        rest = t - mean
+        rest = t - self._mean(t)
         # A second subtraction removes the rounding of the first mean.
-        rest -= float(np.average(rest, weights=self.weight))
+        rest -= self._mean(rest)
         return np.zeros_like(t) if self._size(rest) <= 1e-14 * self._size(t) else rest
 
     def _size(self, t: Vector) -> float:
@@ -227,7 +229,7 @@ class GameData:
         if not self.fit_intercept:
             return 0.0
         wanted = self.y + alpha * (self.y - self.z) - linear
-        return float(np.average(wanted, weights=self.weight))
+        return self._mean(wanted)
 
     def residual(self, linear: Vector, provider: Provider) -> Vector:
         """Errors after the providers moved, given ``X w``."""

@@ -45,7 +45,7 @@ def play(
 ) -> Solution:
     """Solve a game by a solver; only some know populations and ridges."""
     if _is_paper_game(population, ridge):
-        return solver.solve(data, population.merged().gammas[0], controls)
+        return solver.solve(data, population.gammas[0], controls)
     if isinstance(solver, PopulationSolver):
         return solver.solve_population(data, population, ridge, controls)
     raise ValueError(
@@ -55,8 +55,7 @@ def play(
 
 
 def _is_paper_game(population: Population, ridge: float) -> bool:
-    groups = population.merged()
-    return len(population.gammas) == 1 and ridge == 0.0 and isfinite(groups.gammas[0])
+    return len(population.gammas) == 1 and ridge == 0.0 and isfinite(population.gammas[0])
 
 
 def read_controls(tol: Any, max_iter: Any, rng: Any, callback: Any) -> Controls:
