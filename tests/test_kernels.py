@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import numba
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from spgls.matrix import DenseMatrix
-from spgls.matrix.kernels import cross_pair, gram
+from spgls.matrix import DenseMatrix, ProjectedMatrix, ScaledMatrix, as_matrix, kernels, products
+from spgls.matrix.between import Between
+
+WIDTHS = (None, 1, 2, 3, 8)
+SHAPES = [(1, 1), (7, 3), (8, 5), (5, 1), (101, 37), (17, 4099), (4099, 3)]
+
+
+@pytest.fixture(autouse=True)
+def _compile_everything(monkeypatch):
+    """What is meant for large data is tried on small."""
+    monkeypatch.setattr("spgls.matrix.dense._LARGE", 0)
+    monkeypatch.setattr("spgls.matrix.dense._SHORT", 0)
+    monkeypatch.setattr("spgls.matrix.sparse._LARGE", 0)
 
 
 @pytest.fixture(params=[1, 2])
@@ -23,34 +36,279 @@ def threads(request):
     numba.set_num_threads(before)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 7), (5, 1), (101, 37), (2, 300)])
-def test_products_agree_with_numpy(shape, threads):
+def _vectors(length, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=length if w is None else (length, w)) for w in WIDTHS]
+
+
+def _close(got, wanted, size):
+    """Rounding in proportion to what a product of absolute values would be."""
+    assert got.dtype == np.float64
+    assert got.shape == wanted.shape
+    assert np.all(np.abs(got - wanted) <= 1e-13 * size + 1e-300)
+
+
+def _assert_products(a, A, shift=None):
+    B = A if shift is None else A - shift
+    size = np.abs(A) + (0.0 if shift is None else np.abs(shift))
+    for v in _vectors(A.shape[1]):
+        reach = size @ np.abs(v)
+        _close(a.apply(v, shift), B @ v, reach)
+        _close(a.gram(v, shift), B.T @ (B @ v), size.T @ reach)
+    for u in _vectors(A.shape[0], seed=1):
+        _close(a.cross(u, shift), B.T @ u, size.T @ np.abs(u))
+
+
+def _sparse(shape, kind, dtype, index=np.int32):
     rng = np.random.default_rng(sum(shape))
-    X = rng.normal(size=shape)
-    v, u = rng.normal(size=shape[1]), rng.normal(size=(shape[0], 2))
-    size = np.abs(X).T @ (np.abs(X) @ np.abs(v))
-    assert np.all(np.abs(gram(X, v) - X.T @ (X @ v)) <= 1e-13 * size)
-    size = np.abs(X).T @ np.abs(u)
-    assert np.all(np.abs(cross_pair(X, u) - X.T @ u) <= 1e-13 * size)
+    values = rng.normal(size=shape) * (rng.random(shape) < 0.2)
+    values[:: max(3, shape[0] // 5)] = 0.0
+    a = kind(values.astype(dtype))
+    a.indices, a.indptr = a.indices.astype(index), a.indptr.astype(index)
+    return a
 
 
-def test_large_matrices_use_them_and_agree(threads):
+def _only_compiled(monkeypatch):
+    """Make the other way of computing an error."""
+
+    def fail(*_args):
+        raise AssertionError("a compiled product was expected")
+
+    monkeypatch.setattr("spgls.matrix.DenseMatrix._blocks", fail)
+    monkeypatch.setattr("spgls.matrix.SparseMatrix._pieces", fail)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_dense(shape, dtype, order, threads, monkeypatch):
+    _only_compiled(monkeypatch)
+    X = np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype, order=order)
+    _assert_products(as_matrix(X), X.astype(np.float64))
+
+
+def test_long_rows_whose_columns_are_shared_out(threads):
+    X = np.random.default_rng(0).normal(size=(11, 8 * 2 * products.kernels.TILE + 5))
+    _assert_products(as_matrix(X), X)
+    _assert_products(as_matrix(X.T), X.T)
+
+
+def test_columns_are_read_twice_where_pieces_of_them_would_be_short(threads, monkeypatch):
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(300, 40)))
+    assert as_matrix(X).fused
+    monkeypatch.setattr("spgls.matrix.dense._RUN_BYTES", 40 * 8 * 100)
+    assert not as_matrix(X).fused
+    _assert_products(as_matrix(X), X)
+    between = Between().weighted(np.arange(300.0))
+    wanted = X.T @ (np.arange(300.0)[:, None] ** 2 * (X @ np.eye(40)[:, :2]))
+    np.testing.assert_allclose(as_matrix(X).gram(np.eye(40)[:, :2], None, between), wanted)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dense_with_a_shift(shape, dtype, threads, monkeypatch):
+    _only_compiled(monkeypatch)
+    rng = np.random.default_rng(sum(shape))
+    shift = rng.normal(size=shape[1])
+    X = (rng.normal(size=shape) + shift).astype(dtype)
+    _assert_products(as_matrix(X), X.astype(np.float64), shift)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sparse(shape, kind, dtype, index, threads, monkeypatch):
+    _only_compiled(monkeypatch)
+    a = as_matrix(_sparse(shape, kind, dtype, index))
+    _assert_products(a, a.values.toarray().astype(np.float64))
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
+def test_sparse_entries_in_any_order_and_number(kind, threads):
+    a = _sparse((90, 31), kind, np.float64)
+    data, indices = np.repeat(a.data / 2, 2), np.repeat(a.indices, 2)
+    twice = kind((data[::-1], indices[::-1], (2 * (a.indptr[-1] - a.indptr))[::-1]), shape=a.shape)
+    wanted = a.toarray()[::-1] if kind is sp.csr_array else a.toarray()[:, ::-1]
+    _assert_products(as_matrix(twice), wanted)
+    _assert_products(as_matrix(kind((90, 31))), np.zeros((90, 31)))
+
+
+def _containers():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(203, 29)) + 3.0
+    sparse = _sparse((203, 29), sp.csr_array, np.float64)
+    return {
+        "dense C": X,
+        "dense F": np.asfortranarray(X),
+        "dense float32": X.astype(np.float32),
+        "csr": sparse,
+        "csr float32": sparse.astype(np.float32),
+        "csc": sparse.tocsc(),
+    }
+
+
+@pytest.mark.parametrize("kind", _containers())
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("projected", [0, 1, 4])
+def test_weights_and_projection(kind, weighted, projected, threads, monkeypatch):
+    X = _containers()[kind]
+    A = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
+    m, n = A.shape
+    rng = np.random.default_rng(3)
+    row = rng.random(m) if weighted else None
+    column = rng.random(n) + 0.5
+    A = A * column
+    if weighted:
+        A = row[:, None] * A
+    scaled = ScaledMatrix(as_matrix(X), row, column=column)
+    if projected:
+        ones = np.ones(m) if row is None else row
+        Q = np.linalg.qr(np.column_stack([ones, rng.normal(size=(m, projected - 1))]))[0]
+        a = ProjectedMatrix(scaled, Q)
+        A = A - Q @ (Q.T @ A)
+    else:
+        a = scaled
+    _only_compiled(monkeypatch)
+    for v in _vectors(n):
+        wanted = A.T @ (A @ v)
+        np.testing.assert_allclose(a.gram(v), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+
+
+def test_what_stands_between_is_the_same_compiled_or_not(threads):
+    """Also where the known part is wrong: what is left along the basis makes up for it."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2100, 2000))
-    v, u = rng.normal(size=2000), rng.normal(size=(2100, 2))
-    plain, large = DenseMatrix(X[:, ::2]), DenseMatrix(X)
-    assert large._compiled
-    assert not plain._compiled
-    np.testing.assert_allclose(large.gram(v), X.T @ (X @ v), rtol=1e-10, atol=1e-9)
-    np.testing.assert_allclose(large.cross(u), X.T @ u, rtol=1e-10, atol=1e-9)
+    X, row = rng.normal(size=(61, 5)), rng.random(61)
+    Q = np.linalg.qr(rng.normal(size=(61, 3)))[0]
+    for v in _vectors(5):
+        along = rng.normal(size=(3, *v.shape[1:]))
+        compiled, plain = (Between.projection(Q, along).weighted(row) for _ in range(2))
+        got = products.gram(X, v, None, compiled)
+        np.testing.assert_allclose(got, X.T @ plain(slice(0, 61), X @ v), rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(compiled.left, plain.left, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
+@pytest.mark.parametrize("kind", _containers())
+def test_results_do_not_depend_on_the_number_of_threads(kind):
+    a = as_matrix(_containers()[kind])
+    before = numba.get_num_threads()
+    results = []
+    for number in (1, 2):
+        numba.set_num_threads(number)
+        results.append(
+            [a.apply(v) for v in _vectors(29)]
+            + [a.gram(v) for v in _vectors(29)]
+            + [a.cross(u) for u in _vectors(203)]
+        )
+    numba.set_num_threads(before)
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_allclose(one, two, rtol=0, atol=1e-13 * np.abs(one).max())
+
+
+VIEWS = {
+    "every other column": lambda X: X[:, ::2],
+    "every other row": lambda X: X[::2],
+    "backwards": lambda X: X[::-1],
+    "columns of a wider table": lambda X: X[:, :9],
+    "big-endian": lambda X: X.astype(">f8"),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_with_gaps_are_left_to_the_blocks(view):
+    X = VIEWS[view](np.random.default_rng(0).normal(size=(40, 20)))
+    a = as_matrix(X)
+    assert not a._large
+    _assert_products(a, np.asarray(X, dtype=np.float64))
+
+
+def test_read_only_data_and_vectors_with_gaps(threads):
+    X = np.random.default_rng(0).normal(size=(40, 20))
+    X.flags.writeable = False
+    a = as_matrix(X)
+    V = np.random.default_rng(1).normal(size=(20, 6))[:, ::3]
+    np.testing.assert_allclose(a.gram(V), X.T @ (X @ V), rtol=1e-12, atol=1e-12)
+    v = np.random.default_rng(1).normal(size=40)[::2]
+    np.testing.assert_allclose(a.gram(v), X.T @ (X @ v), rtol=1e-12, atol=1e-12)
+    S = sp.csr_array(X)
+    for buffer in (S.data, S.indices, S.indptr):
+        buffer.flags.writeable = False
+    np.testing.assert_allclose(as_matrix(S).gram(v), X.T @ (X @ v), rtol=1e-12, atol=1e-12)
+    compiled = products.kernels.gram_part.signatures
+    assert all(signature[0].mutable for signature in compiled)
+
+
+def test_wide_blocks_are_left_to_blas():
+    X = np.random.default_rng(0).normal(size=(40, 20))
+    for a in (as_matrix(X), as_matrix(sp.csr_array(X))):
+        for V in (np.eye(20), np.zeros((20, 0))):
+            np.testing.assert_allclose(a.gram(V), X.T @ (X @ V), rtol=1e-12, atol=1e-12)
+            assert not a._compiled(V, None)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_shows(bad, threads):
+    X = np.ones((30, 12))
+    X[17, 5] = bad
+    v = np.ones(12)
+    for values in (X, np.asfortranarray(X), sp.csr_array(X)):
+        a = as_matrix(values, check_finite=False)
+        assert not np.isfinite(a.gram(v)).any()
+        assert np.flatnonzero(~np.isfinite(a.apply(v))).tolist() == [17]
+
+
+def test_only_large_data_is_compiled(monkeypatch):
+    monkeypatch.undo()
+    X = np.zeros((2100, 2000))
+    assert DenseMatrix(X)._large
+    assert not DenseMatrix(X[:1000])._large
+    assert not DenseMatrix(X.reshape(-1, 100))._large
+
+
+def test_without_a_folder_for_the_compiled_code(monkeypatch):
+    compile_ = numba.njit
+
+    def refuse(*args, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return compile_(*args, **options)
+
+    monkeypatch.setattr(kernels, "_njit", refuse)
+    assert kernels._kept({})(lambda x: x + 1)(1) == 2
+
+
+def _python(code, **environment):
+    run = subprocess.run(
+        [sys.executable, "-c", code], check=False, env={**os.environ, **environment}
+    )
+    return run.returncode
 
 
 def test_small_problems_do_not_load_the_compiler():
     code = (
-        "import sys, numpy as np, spgls\n"
+        "import sys, numpy as np, scipy.sparse as sp, spgls\n"
         "X = np.arange(60.0).reshape(20, 3) % 7\n"
-        "spgls.solve(X, X[:, 0], X[:, 1], 0.5)\n"
-        "spgls.solve(X, X[:, 0], X[:, 1], 0.5, solver='gltr')\n"
+        "for A in (X, sp.csr_array(X), sp.csc_array(X)):\n"
+        "    spgls.solve(A, X[:, 0], X[:, 1], 0.5)\n"
+        "    spgls.solve(A, X[:, 0], X[:, 1], 0.5, solver='gltr', fit_intercept=True)\n"
         "sys.exit('numba' in sys.modules or 'sklearn' in sys.modules)\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert _python(code) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_products_survive_a_fork():
+    """The parent's threads do not exist in a child."""
+    code = (
+        "import os, warnings, numpy as np\n"
+        "from spgls.matrix import products\n"
+        "X, v = np.ones((50, 8)), np.ones(8)\n"
+        "products.gram(X, v)\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if products.gram(X, v)[0] == 400.0 else 1)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert _python(code) == 0

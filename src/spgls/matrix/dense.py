@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from spgls._types import Array, Vector
-from spgls.matrix.protocol import BLOCK_BYTES, CACHE_BYTES, RowMap, block_length
+from spgls.matrix.between import Between
+from spgls.matrix.protocol import BLOCK_BYTES, CACHE_BYTES, WIDEST, RowMap, block_length
 
 __all__ = ["DenseMatrix", "panel_moment"]
 
@@ -22,6 +23,11 @@ _TYPICAL = 256
 _FEW = 3
 #: From so many entries on, compiled products are worth loading.
 _LARGE = 4_000_000
+#: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
+_SHORT = 128
+#: Columns are read once where so many of their rows, all columns taken together, fit in so many
+#: bytes: shorter pieces of columns come from memory too slowly to gain by it.
+_RUN, _RUN_BYTES = 1024, 2**22
 
 
 class DenseMatrix:
@@ -39,8 +45,10 @@ class DenseMatrix:
         # BLAS takes float64 as it lies if one of the strides is that of neighbours.
         adjacent = min(values.strides) >= 0 and values.itemsize in values.strides
         self._direct = values.dtype == np.float64 and adjacent
-        large = values.size >= _LARGE
-        self._compiled = bool(self._direct and large and values.flags.c_contiguous)
+        self._by_columns = self._order == "F" and not values.flags.c_contiguous
+        length = values.shape[0 if self._by_columns else 1]
+        self._run = _RUN_BYTES // max(values.shape[1] * values.itemsize, 1)
+        self._large = values.size >= _LARGE and length >= _SHORT and _compilable(values)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,15 +58,17 @@ class DenseMatrix:
 
     @property
     def fused(self) -> bool:
-        """Always: rows lie close enough together to be read once."""
-        return True
+        """Unless many long columns lie in memory one after another."""
+        return not (self._large and self._by_columns) or self._run >= min(_RUN, self.shape[0])
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
-        if self._compiled and shift is None and v.ndim == 1:
-            from spgls.matrix.kernels import apply
+        if self._compiled(v, shift):
+            from spgls.matrix import products
 
-            return apply(self.values, np.ascontiguousarray(v))
+            if self._by_columns:
+                return products.cross(self.values.T, v)
+            return products.apply(self.values, v, shift)
         if self._direct and shift is None and v.ndim == 1:
             return np.asarray(self.values @ v)
         # A block of columns is faster by pieces: BLAS does badly with few columns and many rows.
@@ -69,12 +79,14 @@ class DenseMatrix:
 
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
+        if self._compiled(u, shift):
+            from spgls.matrix import products
+
+            if self._by_columns:
+                return products.apply(self.values.T, u)
+            return products.cross(self.values, u, shift)
         if self._direct and shift is None and u.ndim == 1:
             return np.asarray(self.values.T @ u)
-        if self._compiled and shift is None and u.shape[1] == 2:
-            from spgls.matrix.kernels import cross_pair
-
-            return cross_pair(self.values, u)
         if self._direct and shift is None and u.shape[1] <= _FEW:
             columns = [self.values.T @ np.ascontiguousarray(u[:, j]) for j in range(u.shape[1])]
             return np.column_stack(columns) if columns else np.zeros((self.shape[1], 0))
@@ -84,11 +96,16 @@ class DenseMatrix:
         return out
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
-        """``A' M A v``, one read of each row block."""
-        if self._compiled and shift is None and middle is None and v.ndim == 1:
-            from spgls.matrix.kernels import gram
+        """``A' M A v``, one read of each row block; two where :attr:`fused` says so."""
+        if self._compiled(v, shift) and (middle is None or isinstance(middle, Between)):
+            from spgls.matrix import products
 
-            return gram(self.values, np.ascontiguousarray(v))
+            if not self.fused:
+                t = self.apply(v)
+                return self.cross(t if middle is None else middle(slice(0, len(t)), t))
+            if self._by_columns:
+                return products.gram_by_columns(self.values, v, self._run, middle)
+            return products.gram(self.values, v, shift, middle)
         out = np.zeros((self.shape[1], *v.shape[1:]))
         # One column leaves room in cache for larger blocks, which wake BLAS's threads less often.
         room = BLOCK_BYTES if v.ndim == 1 else CACHE_BYTES
@@ -124,6 +141,11 @@ class DenseMatrix:
             piece = slice(at, min(at + columns, self.shape[1]))
             yield piece, self.values[:, piece].astype(np.float64, copy=False)
 
+    def _compiled(self, v: Array, shift: Vector | None) -> bool:
+        """Whether compiled products know this one: few columns, and a shift of rows alone."""
+        few = v.ndim == 1 or 0 < v.shape[1] <= WIDEST
+        return self._large and few and not (self._by_columns and shift is not None)
+
     def _blocks(
         self, shift: Vector | None, block_bytes: int = CACHE_BYTES
     ) -> Iterator[tuple[slice, Array]]:
@@ -139,6 +161,12 @@ class DenseMatrix:
             block = buffer[: piece.stop - at]
             np.subtract(self.values[piece], 0.0 if shift is None else shift, out=block)
             yield piece, block
+
+
+def _compilable(values: NDArray[np.floating[Any]]) -> bool:
+    """Whether compiled products can take it as it lies: no gaps, numbers of the machine's own."""
+    contiguous = values.flags.c_contiguous or values.flags.f_contiguous
+    return contiguous and values.dtype in (np.float64, np.float32) and values.dtype.isnative
 
 
 def panel_moment(

@@ -1,131 +1,445 @@
-"""Compiled products for large dense data, each one read of it.
+"""The compiled inner loops of products with large data, each over one thread's share of the rows.
 
-Imported only where the data is large: compiling takes seconds once, and the result is kept on disk.
+Compiling takes seconds once, and the result is kept on disk. All compiled code is in this one file,
+because what is kept is renewed when the file of its function changes, not when another does.
+
+Dense rows are taken eight at a time. One sweep forms their dot products with one or two vectors,
+eight streams from memory at once; while the rows are in cache a second sweep adds them to the
+result. Two results that grow in one sweep lie ``TILE`` apart: were the distance not known, the
+compiler could not rule out that they overlap, and would not vectorise. Sparse rows are taken one at
+a time, with unsigned indices, since signed ones are tested for being negative.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from spgls._types import Array, Vector
+__all__ = [
+    "TILE",
+    "apply_part",
+    "columns_gram_part",
+    "cross_part",
+    "gram_part",
+    "sparse_apply_one",
+    "sparse_apply_pairs",
+    "sparse_cross_one",
+    "sparse_cross_pairs",
+    "sparse_gram_one",
+    "sparse_gram_pairs",
+]
 
-__all__ = ["apply", "cross_pair", "gram"]
+Function: TypeAlias = Callable[..., Any]
 
+# Its types do not know the options used below.
+_njit: Any = numba.njit
 
-@numba.njit(cache=True, fastmath=True, nogil=True)
-def _gram_rows(X: Array, v: Vector, first: int, last: int, out: Vector) -> None:
-    # Four rows at a time: their dot products share one sweep over v, and while they are still in
-    # cache one sweep over the result adds all four.
-    n = X.shape[1]
-    i = first
-    while i + 4 <= last:
-        r0, r1, r2, r3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-        a = b = c = d = 0.0
-        for j in range(n):
-            a += r0[j] * v[j]
-            b += r1[j] * v[j]
-            c += r2[j] * v[j]
-            d += r3[j] * v[j]
-        for j in range(n):
-            out[j] += a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j]
-        i += 4
-    while i < last:
-        row = X[i]
-        a = 0.0
-        for j in range(n):
-            a += row[j] * v[j]
-        for j in range(n):
-            out[j] += a * row[j]
-        i += 1
+#: Columns from one result of a pair to the other.
+TILE = 2048
+_APART = np.uint64(TILE)
+
+#: Sums of dense rows may be reordered and fused; NaN and infinity keep their meaning.
+_DENSE: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+#: Sums over sparse rows may not, or the compiler would vectorise their gathers and lose by it.
+_SPARSE: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}}
+_TWO, _FOUR = np.uint64(2), np.uint64(4)
+_ONE, _THREE = np.uint64(1), np.uint64(3)
 
 
-@numba.njit(cache=True, fastmath=True, nogil=True)
-def _cross_rows(X: Array, u: Vector, w: Vector, first: int, last: int, out: Array) -> None:
-    n = X.shape[1]
-    left, right = out[0], out[1]
-    i = first
-    while i + 4 <= last:
-        r0, r1, r2, r3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
-        for j in range(n):
-            left[j] += a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j]
-        a, b, c, d = w[i], w[i + 1], w[i + 2], w[i + 3]
-        for j in range(n):
-            right[j] += a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j]
-        i += 4
-    while i < last:
-        row = X[i]
-        for j in range(n):
-            left[j] += u[i] * row[j]
-            right[j] += w[i] * row[j]
-        i += 1
+def _kept(options: dict[str, Any]) -> Callable[[Function], Function]:
+    """Compile when first called, and keep the result if some folder can be written to."""
+
+    def decorate(function: Function) -> Function:
+        try:
+            compiled: Function = _njit(cache=True, **options)(function)
+        except RuntimeError:
+            compiled = _njit(**options)(function)
+        return compiled
+
+    return decorate
 
 
-@numba.njit(cache=True, fastmath=True, nogil=True)
-def _apply_rows(X: Array, v: Vector, first: int, last: int, out: Vector) -> None:
-    n = X.shape[1]
-    i = first
-    while i + 4 <= last:
-        r0, r1, r2, r3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-        a = b = c = d = 0.0
-        for j in range(n):
-            a += r0[j] * v[j]
-            b += r1[j] * v[j]
-            c += r2[j] * v[j]
-            d += r3[j] * v[j]
-        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
-        i += 4
-    while i < last:
-        row = X[i]
-        a = 0.0
-        for j in range(n):
-            a += row[j] * v[j]
-        out[i] = a
-        i += 1
+def _inner(options: dict[str, Any]) -> Callable[[Function], Function]:
+    """Compile as a part of what calls it."""
+    decorate: Any = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return decorate  # type: ignore[no-any-return]
 
 
-@numba.njit(cache=True, parallel=True, nogil=True)
-def _apply(X: Array, v: Vector, parts: int) -> Vector:
-    m = X.shape[0]
-    out = np.empty(m)
-    for part in numba.prange(parts):
-        _apply_rows(X, v, part * m // parts, (part + 1) * m // parts, out)
-    return out
+@_inner(_DENSE)
+def _eight(X: Any, i: int, stop: int, lo: int, hi: int) -> Any:
+    """Eight rows from ``i`` on; past the last of them, that one again."""
+    end = stop - 1
+    return (
+        X[i][lo:hi],
+        X[min(i + 1, end)][lo:hi],
+        X[min(i + 2, end)][lo:hi],
+        X[min(i + 3, end)][lo:hi],
+        X[min(i + 4, end)][lo:hi],
+        X[min(i + 5, end)][lo:hi],
+        X[min(i + 6, end)][lo:hi],
+        X[min(i + 7, end)][lo:hi],
+    )
 
 
-@numba.njit(cache=True, parallel=True, nogil=True)
-def _gram(X: Array, v: Vector, parts: int) -> Array:
-    m, n = X.shape
-    out = np.zeros((parts, n))
-    for part in numba.prange(parts):
-        _gram_rows(X, v, part * m // parts, (part + 1) * m // parts, out[part])
-    return out
+@_inner(_DENSE)
+def _dot(rows: Any, v: Any, t: Any) -> None:
+    """``t = rows v``."""
+    r0, r1, r2, r3, r4, r5, r6, r7 = rows
+    a = b = c = d = 0.0
+    e = f = g = h = 0.0
+    for j in range(len(v)):
+        x = v[j]
+        a += r0[j] * x
+        b += r1[j] * x
+        c += r2[j] * x
+        d += r3[j] * x
+        e += r4[j] * x
+        f += r5[j] * x
+        g += r6[j] * x
+        h += r7[j] * x
+    t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7] = a, b, c, d, e, f, g, h
 
 
-@numba.njit(cache=True, parallel=True, nogil=True)
-def _cross(X: Array, u: Vector, w: Vector, parts: int) -> Array:
-    m, n = X.shape
-    out = np.zeros((parts, 2, n))
-    for part in numba.prange(parts):
-        _cross_rows(X, u, w, part * m // parts, (part + 1) * m // parts, out[part])
-    return out
+@_inner(_DENSE)
+def _dot_pair(rows: Any, v: Any, w: Any, t: Any, u: Any) -> None:
+    """``t, u = rows v, rows w``."""
+    r0, r1, r2, r3, r4, r5, r6, r7 = rows
+    a = b = c = d = 0.0
+    e = f = g = h = 0.0
+    k = m = n = o = 0.0
+    p = q = r = s = 0.0
+    for j in range(len(v)):
+        x, y = v[j], w[j]
+        a += r0[j] * x
+        b += r1[j] * x
+        c += r2[j] * x
+        d += r3[j] * x
+        e += r4[j] * x
+        f += r5[j] * x
+        g += r6[j] * x
+        h += r7[j] * x
+        k += r0[j] * y
+        m += r1[j] * y
+        n += r2[j] * y
+        o += r3[j] * y
+        p += r4[j] * y
+        q += r5[j] * y
+        r += r6[j] * y
+        s += r7[j] * y
+    t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7] = a, b, c, d, e, f, g, h
+    u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7] = k, m, n, o, p, q, r, s
 
 
-def apply(X: NDArray[Any], v: Vector) -> Vector:
-    """``X v``, on the same threads as the other products here, which BLAS's would disturb."""
-    return np.asarray(_apply(X, v, numba.get_num_threads()))
+@_inner(_DENSE)
+def _add(rows: Any, t: Any, out: Any) -> None:
+    """``out += rows' t``."""
+    r0, r1, r2, r3, r4, r5, r6, r7 = rows
+    a, b, c, d, e, f, g, h = t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]
+    for j in range(len(r0)):
+        first = a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j]
+        out[j] += first + (e * r4[j] + f * r5[j] + g * r6[j] + h * r7[j])
 
 
-def gram(X: NDArray[Any], v: Vector) -> Vector:
-    """``X'(X v)`` for rows that lie together in memory."""
-    return np.asarray(_gram(X, v, numba.get_num_threads()).sum(axis=0))
+@_inner(_DENSE)
+def _add_pair(rows: Any, t: Any, u: Any, out: Any) -> None:
+    """``out += rows' t``, and ``TILE`` further on ``out += rows' u``."""
+    r0, r1, r2, r3, r4, r5, r6, r7 = rows
+    a, b, c, d, e, f, g, h = t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]
+    k, m, n, o, p, q, r, s = u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7]
+    for i in range(len(r0)):
+        j = np.uint64(i)
+        x0, x1, x2, x3 = r0[j], r1[j], r2[j], r3[j]
+        x4, x5, x6, x7 = r4[j], r5[j], r6[j], r7[j]
+        out[j] += a * x0 + b * x1 + c * x2 + d * x3 + e * x4 + f * x5 + g * x6 + h * x7
+        out[j + _APART] += k * x0 + m * x1 + n * x2 + o * x3 + p * x4 + q * x5 + r * x6 + s * x7
 
 
-def cross_pair(X: NDArray[Any], u: Array) -> Array:
-    """``X' u`` for two columns."""
-    left, right = np.ascontiguousarray(u.T)
-    return np.ascontiguousarray(_cross(X, left, right, numba.get_num_threads()).sum(axis=0).T)
+@_inner(_DENSE)
+def _subtract(X: Any, i: int, stop: int, shift: Any, out: Any) -> None:
+    """Copy eight rows, less the shift, to where they stay in cache."""
+    for k in range(min(8, stop - i)):
+        row, to = X[i + k], out[k]
+        for j in range(len(shift)):
+            to[j] = row[j] - shift[j]
+
+
+@_inner(_DENSE)
+def _dots(rows: Any, V: Any, t: Any) -> None:
+    """``t = V rows'`` for the vectors in the rows of ``V``."""
+    width = len(V)
+    for k in range(0, width - 1, 2):
+        _dot_pair(rows, V[k], V[k + 1], t[k], t[k + 1])
+    if width % 2:
+        _dot(rows, V[width - 1], t[width - 1])
+
+
+@_inner(_DENSE)
+def _adds(X: Any, i: int, stop: int, t: Any, tiles: Any, out: Any) -> None:
+    """Add ``t`` times eight rows to some tiles of pairs of results."""
+    width, n = len(t), X.shape[1]
+    for tile in range(tiles[0], tiles[1]):
+        rows = _eight(X, i, stop, tile * TILE, min((tile + 1) * TILE, n))
+        for k in range(0, width - 1, 2):
+            _add_pair(rows, t[k], t[k + 1], out[k // 2, tile])
+        if width % 2:
+            _add(rows, t[width - 1], out[width // 2, tile])
+
+
+@_inner(_DENSE)
+def _between(t: Any, i: int, count: int, row: Any, basis: Any, along: Any, left: Any) -> None:
+    """Apply :class:`Between` to ``count`` rows from ``i`` on; ``t`` is zero past them."""
+    width, f = len(t), len(along)
+    for k in range(width):
+        for r in range(count, t.shape[1]):
+            t[k, r] = 0.0
+        for r in range(count):
+            factor = row[i + r] if len(row) else 1.0
+            value = factor * t[k, r]
+            if f:
+                for c in range(f):
+                    value -= basis[i + r, c] * along[c, k]
+                for c in range(f):
+                    left[c, k] += basis[i + r, c] * value
+            t[k, r] = factor * value
+
+
+@_kept(_DENSE)
+def apply_part(X: Any, shift: Any, V: Any, first: int, stop: int, out: Any) -> None:
+    """``out = (X - 1 shift') V'`` for the vectors in the rows of ``V``."""
+    n, width = X.shape[1], len(V)
+    t = np.empty((width, 8))
+    less = np.empty((8, 0 if shift is None else n))
+    for i in range(first, stop, 8):
+        count = min(8, stop - i)
+        if shift is None:
+            _dots(_eight(X, i, stop, 0, n), V, t)
+        else:
+            _subtract(X, i, stop, shift, less)
+            _dots(_eight(less, 0, count, 0, n), V, t)
+        for r in range(count):
+            for k in range(width):
+                out[i + r, k] = t[k, r]
+
+
+@_kept(_DENSE)
+def cross_part(X: Any, shift: Any, U: Any, first: int, stop: int, tiles: Any, out: Any) -> None:
+    """``out += (X - 1 shift')' U``, in tiles of pairs, from the first of ``tiles`` to the last."""
+    width = U.shape[1]
+    t = np.zeros((width, 8))
+    less = np.empty((8, 0 if shift is None else X.shape[1]))
+    for i in range(first, stop, 8):
+        count = min(8, stop - i)
+        for k in range(width):
+            for r in range(8):
+                t[k, r] = U[i + r, k] if r < count else 0.0
+        if shift is None:
+            _adds(X, i, stop, t, tiles, out)
+        else:
+            _subtract(X, i, stop, shift, less)
+            _adds(less, 0, count, t, tiles, out)
+
+
+@_kept(_DENSE)
+def gram_part(
+    X: Any,
+    shift: Any,
+    V: Any,
+    row: Any,
+    basis: Any,
+    along: Any,
+    first: int,
+    stop: int,
+    out: Any,
+    left: Any,
+) -> None:
+    """``out += (X - 1 shift')' M (X - 1 shift') V'``, in tiles of pairs."""
+    tiles = (0, out.shape[1])
+    n, width = X.shape[1], len(V)
+    t = np.empty((width, 8))
+    less = np.empty((8, 0 if shift is None else n))
+    for i in range(first, stop, 8):
+        count = min(8, stop - i)
+        if shift is None:
+            _dots(_eight(X, i, stop, 0, n), V, t)
+            _between(t, i, count, row, basis, along, left)
+            _adds(X, i, stop, t, tiles, out)
+        else:
+            _subtract(X, i, stop, shift, less)
+            _dots(_eight(less, 0, count, 0, n), V, t)
+            _between(t, i, count, row, basis, along, left)
+            _adds(less, 0, count, t, tiles, out)
+
+
+@_kept(_DENSE)
+def columns_gram_part(
+    Z: Any,
+    V: Any,
+    row: Any,
+    basis: Any,
+    along: Any,
+    length: int,
+    first: int,
+    stop: int,
+    out: Any,
+    left: Any,
+) -> None:
+    """``out += X' M X V`` for ``X = Z'``, ``length`` rows of ``X`` at a time, by eight columns."""
+    n, width = len(Z), V.shape[1]
+    pairs = (width + 1) // 2
+    coefficient, t, part = np.empty((width, 8)), np.empty((width, length)), np.empty((width, 8))
+    sums = np.empty((pairs, 2 * TILE))
+    for lo in range(first, stop, length):
+        hi = min(lo + length, stop)
+        sums[:] = 0.0
+        for i in range(0, n, 8):
+            rows = _eight(Z, i, n, lo, hi)
+            for k in range(width):
+                for r in range(8):
+                    coefficient[k, r] = V[i + r, k] if i + r < n else 0.0
+            for k in range(0, width - 1, 2):
+                _add_pair(rows, coefficient[k], coefficient[k + 1], sums[k // 2])
+            if width % 2:
+                _add(rows, coefficient[width - 1], sums[pairs - 1])
+        for k in range(width):
+            at = (k % 2) * TILE
+            for r in range(hi - lo):
+                t[k, r] = sums[k // 2, at + r]
+        _between(t, lo, hi - lo, row, basis, along, left)
+        for i in range(0, n, 8):
+            _dots(_eight(Z, i, n, lo, hi), t[:, : hi - lo], part)
+            for k in range(width):
+                for r in range(min(8, n - i)):
+                    out[i + r, k] += part[k, r]
+
+
+# Sparse rows. Vectors come as (n,) or in pairs as (pairs, n, 2), to be fetched together.
+
+
+@_inner(_SPARSE)
+def _sparse_dot(A: Any, lo: Any, hi: Any, v: Any) -> Any:
+    """Stored row times ``v``; four sums, so that none waits for the one before."""
+    data, index, _ = A
+    a = b = c = d = 0.0
+    at = lo
+    while at + _FOUR <= hi:
+        a += data[at] * v[index[at]]
+        b += data[at + _ONE] * v[index[at + _ONE]]
+        c += data[at + _TWO] * v[index[at + _TWO]]
+        d += data[at + _THREE] * v[index[at + _THREE]]
+        at += _FOUR
+    while at < hi:
+        a += data[at] * v[index[at]]
+        at += _ONE
+    return (a + b) + (c + d)
+
+
+@_inner(_SPARSE)
+def _sparse_dot_pair(A: Any, lo: Any, hi: Any, V: Any, k: int) -> Any:
+    data, index, _ = A
+    a = b = c = d = 0.0
+    at = lo
+    while at + _TWO <= hi:
+        x, i = data[at], index[at]
+        y, j = data[at + _ONE], index[at + _ONE]
+        a += x * V[k, i, 0]
+        b += x * V[k, i, 1]
+        c += y * V[k, j, 0]
+        d += y * V[k, j, 1]
+        at += _TWO
+    if at < hi:
+        x, i = data[at], index[at]
+        a += x * V[k, i, 0]
+        b += x * V[k, i, 1]
+    return a + c, b + d
+
+
+@_inner(_SPARSE)
+def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any) -> None:
+    data, index, _ = A
+    for at in range(lo, hi):
+        out[index[at]] += t * data[at]
+
+
+@_inner(_SPARSE)
+def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, k: int) -> None:
+    data, index, _ = A
+    for at in range(lo, hi):
+        x, j = data[at], index[at]
+        out[k, j, 0] += t * x
+        out[k, j, 1] += u * x
+
+
+@_inner(_SPARSE)
+def _ends(A: Any, i: int) -> Any:
+    return np.uint64(A[2][i]), np.uint64(A[2][i + 1])
+
+
+@_kept(_SPARSE)
+def sparse_apply_one(A: Any, v: Any, first: int, stop: int, out: Any) -> None:
+    """``out = A v``."""
+    for i in range(first, stop):
+        lo, hi = _ends(A, i)
+        out[i] = _sparse_dot(A, lo, hi, v)
+
+
+@_kept(_SPARSE)
+def sparse_apply_pairs(A: Any, V: Any, first: int, stop: int, out: Any) -> None:
+    """``out = A V`` for pairs of vectors."""
+    for i in range(first, stop):
+        lo, hi = _ends(A, i)
+        for k in range(len(V)):
+            out[k, i, 0], out[k, i, 1] = _sparse_dot_pair(A, lo, hi, V, k)
+
+
+@_kept(_SPARSE)
+def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any) -> None:
+    """``out += A' u``."""
+    for i in range(first, stop):
+        lo, hi = _ends(A, i)
+        _sparse_add(A, lo, hi, u[i], out)
+
+
+@_kept(_SPARSE)
+def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any) -> None:
+    """``out += A' U`` for pairs of vectors."""
+    for i in range(first, stop):
+        lo, hi = _ends(A, i)
+        for k in range(len(U)):
+            _sparse_add_pair(A, lo, hi, U[k, i, 0], U[k, i, 1], out, k)
+
+
+@_kept(_SPARSE)
+def sparse_gram_one(
+    A: Any, v: Any, row: Any, basis: Any, along: Any, first: int, stop: int, out: Any, left: Any
+) -> None:
+    """``out += A' M A v``."""
+    t = np.empty((1, 1))
+    plain = len(row) == 0 and len(along) == 0
+    for i in range(first, stop):
+        lo, hi = _ends(A, i)
+        s = _sparse_dot(A, lo, hi, v)
+        if not plain:
+            t[0, 0] = s
+            _between(t, i, 1, row, basis, along, left)
+            s = t[0, 0]
+        _sparse_add(A, lo, hi, s, out)
+
+
+@_kept(_SPARSE)
+def sparse_gram_pairs(
+    A: Any, V: Any, row: Any, basis: Any, along: Any, first: int, stop: int, out: Any, left: Any
+) -> None:
+    """``out += A' M A V`` for pairs of vectors."""
+    t = np.empty((2 * len(V), 1))
+    plain = len(row) == 0 and len(along) == 0
+    for i in range(first, stop):
+        lo, hi = _ends(A, i)
+        for k in range(len(V)):
+            t[2 * k, 0], t[2 * k + 1, 0] = _sparse_dot_pair(A, lo, hi, V, k)
+        if not plain:
+            _between(t, i, 1, row, basis, along, left)
+        for k in range(len(V)):
+            _sparse_add_pair(A, lo, hi, t[2 * k, 0], t[2 * k + 1, 0], out, k)

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.linalg import qr
 
 from spgls._types import EPS, Array, Vector
-from spgls.matrix.protocol import Matrix, RowMap, block_length
+from spgls.matrix.between import Between
+from spgls.matrix.protocol import Matrix, block_length
 
 __all__ = ["ROUNDING", "ProjectedMatrix", "ScaledMatrix", "flush_columns", "range_basis"]
 
@@ -64,9 +65,11 @@ class ScaledMatrix:
         """``A' u``."""
         return self._gather(self.matrix.cross(_scale(self.row, u), self.shift))
 
-    def gram(self, v: Array, middle: RowMap | None = None) -> Array:
+    def gram(self, v: Array, middle: Between | None = None) -> Array:
         """``A' M A v``, reading the data once; ``middle`` is ``M``, the identity by default."""
-        return self._gather(self.matrix.gram(self._spread(v), self.shift, self._between(middle)))
+        if self.row is not None:
+            middle = (middle or Between()).weighted(self.row)
+        return self._gather(self.matrix.gram(self._spread(v), self.shift, middle))
 
     def square(self) -> Array:
         """``A'A`` itself, in one read."""
@@ -79,17 +82,6 @@ class ScaledMatrix:
             square *= self.column
             square *= self.column[:, None]
         return square
-
-    def _between(self, middle: RowMap | None) -> RowMap | None:
-        row = self.row
-        if row is None:
-            return middle
-
-        def between(rows: slice, t: Array) -> Array:
-            t = _scale(row[rows], t)
-            return _scale(row[rows], t if middle is None else middle(rows, t))
-
-        return between
 
     def _spread(self, v: Array) -> Array:
         v = _scale(self.column, v)
@@ -151,16 +143,9 @@ class ProjectedMatrix:
 
     def gram(self, v: Array) -> Array:
         """``A' P A v``, reading the data once."""
-        along = self.overlap.T @ v
-        left = np.zeros_like(along)
-
-        def project(rows: slice, t: Array) -> Array:
-            t = t - self.basis[rows] @ along
-            left[...] += self.basis[rows].T @ t
-            return t
-
-        out = self.matrix.gram(v, project)
-        return np.asarray(out - self.overlap @ left)
+        middle = Between.projection(self.basis, self.overlap.T @ v)
+        out = self.matrix.gram(v, middle)
+        return np.asarray(out - self.overlap @ middle.left)
 
     def square(self) -> Array:
         """``A'PA`` itself, in one read and as accurate as its products."""

@@ -7,12 +7,14 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from spgls._types import Array, Vector
 
-__all__ = ["BLOCK_BYTES", "CACHE_BYTES", "Matrix", "RowMap", "block_length"]
+__all__ = ["BLOCK_BYTES", "CACHE_BYTES", "WIDEST", "Matrix", "RowMap", "block_length"]
 
 #: Working copies of a piece of the data never exceed about this many bytes.
 BLOCK_BYTES = 4 * 2**20
 #: A block that is read twice should still be in cache the second time.
 CACHE_BYTES = 2**20
+#: Products of more columns than this are left to BLAS and SciPy.
+WIDEST = 8
 
 #: A linear map that acts on some rows of ``A v`` at a time: the slice, the rows, the result.
 RowMap: TypeAlias = Callable[[slice, Array], Array]

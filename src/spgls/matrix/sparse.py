@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from spgls._types import Array, Vector
+from spgls.matrix.between import Between
 from spgls.matrix.dense import panel_moment
-from spgls.matrix.protocol import RowMap, block_length
+from spgls.matrix.protocol import WIDEST, RowMap, block_length
 
 __all__ = ["SparseMatrix"]
 
@@ -22,6 +23,8 @@ Compressed = Any  # CSR or CSC, matrix or array class
 _NEARLY_DENSE = 0.07
 #: Up to so many columns, one product for each beats one for all.
 _FEW = 3
+#: From so many stored entries on, compiled products are worth loading.
+_LARGE = 2_000_000
 
 
 class SparseMatrix:
@@ -41,6 +44,7 @@ class SparseMatrix:
         self.values = values
         self._by_rows = values.format == "csr"
         self._double = values.dtype == np.float64
+        self._large = values.nnz >= _LARGE and values.dtype.isnative
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,6 +59,12 @@ class SparseMatrix:
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
+        if self._compiled(v, shift):
+            from spgls.matrix import products
+
+            if self._by_rows:
+                return products.sparse_apply(self._parts, v)
+            return products.sparse_cross(self._parts, v, self.shape[0])
         if self._double and shift is None:
             return np.asarray(self.values @ v)
         inner, outer = self._split(shift)
@@ -68,6 +78,12 @@ class SparseMatrix:
 
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
+        if self._compiled(u, shift):
+            from spgls.matrix import products
+
+            if self._by_rows:
+                return products.sparse_cross(self._parts, u, self.shape[1])
+            return products.sparse_apply(self._parts, u)
         if self._double and shift is None and u.ndim == 2 and 0 < u.shape[1] <= _FEW:
             columns = [self._transposed @ np.ascontiguousarray(column) for column in u.T]
             return np.array(columns).T
@@ -87,6 +103,10 @@ class SparseMatrix:
         if not self._by_rows:
             t = self.apply(v, shift)
             return self.cross(t if middle is None else middle(slice(0, len(t)), t), shift)
+        if self._compiled(v, shift) and (middle is None or isinstance(middle, Between)):
+            from spgls.matrix import products
+
+            return products.sparse_gram(self._parts, v, middle)
         inner, outer = self._split(shift)
         out = np.zeros((self.shape[1], *v.shape[1:]))
         for piece, block in self._pieces(inner):
@@ -152,6 +172,17 @@ class SparseMatrix:
         for at in range(0, self.shape[1], columns):
             piece = slice(at, min(at + columns, self.shape[1]))
             yield piece, self.values[:, piece].astype(np.float64, copy=False).toarray()
+
+    def _compiled(self, v: Array, shift: Vector | None) -> bool:
+        """Whether compiled products know this one: few columns and no shift."""
+        return self._large and shift is None and (v.ndim == 1 or 0 < v.shape[1] <= WIDEST)
+
+    @cached_property
+    def _parts(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Entries, indices and starts over the same memory, the latter two as unsigned."""
+        a = self.values
+        index, start = (x.view(f"u{x.itemsize}") for x in (a.indices, a.indptr))
+        return a.data, index, start
 
     @cached_property
     def _transposed(self) -> Compressed:

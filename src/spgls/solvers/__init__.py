@@ -7,6 +7,7 @@ from spgls.solvers.base import Capabilities, PopulationSolver, Solver, available
 from spgls.solvers.bisection import Bisection
 from spgls.solvers.gltr import GLTR
 from spgls.solvers.iterate import Controls
+from spgls.solvers.krylov import Krylov
 from spgls.solvers.ltrsr import LTRSR
 from spgls.solvers.rtr_newton import RTRNewton
 from spgls.solvers.sdp import SDP
@@ -23,6 +24,7 @@ __all__ = [
     "Bisection",
     "Capabilities",
     "Controls",
+    "Krylov",
     "PopulationSolver",
     "RTRNewton",
     "Solution",

@@ -1,0 +1,56 @@
+"""What stands between ``A'`` and ``A`` in a Gram product: weights and a projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from spgls._types import Array, Vector
+
+__all__ = ["Between"]
+
+
+@dataclass(frozen=True)
+class Between:
+    """``M = R (I - Q Q') R`` as a map of some rows of ``A v`` at a time.
+
+    A :data:`~spgls.matrix.protocol.RowMap` whose parts are known, so that compiled products can
+    apply it to a row while they have it.
+
+    Attributes
+    ----------
+    row : ndarray of shape (m,), optional
+        Diagonal of ``R``; square roots of weights in a game.
+    basis : ndarray of shape (m, f), optional
+        Orthonormal columns ``Q``.
+    along : ndarray of shape (f,) or (f, w)
+        ``Q'R A v``, known beforehand.
+    left : ndarray of the shape of ``along``
+        What rounding and a shift left along ``Q``, summed over the rows seen so far.
+    """
+
+    row: Vector | None = None
+    basis: Array | None = None
+    along: Array = field(default_factory=lambda: np.zeros(0))
+    left: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def projection(cls, basis: Array, along: Array) -> Between:
+        """``I - Q Q'`` for a product whose part along ``Q`` is known."""
+        return cls(basis=basis, along=along, left=np.zeros_like(along))
+
+    def weighted(self, row: Vector | None) -> Between:
+        """Return the same between two factors of rows; sums go to the same place."""
+        return self if row is None else replace(self, row=row)
+
+    def __call__(self, rows: slice, t: Array) -> Array:
+        """Map the rows of ``A v`` that a slice names."""
+        row = None if self.row is None else self.row[rows]
+        if row is not None:
+            row = row if t.ndim == 1 else row[:, None]
+            t = row * t
+        if self.basis is not None:
+            t = t - self.basis[rows] @ self.along
+            self.left[...] += self.basis[rows].T @ t
+        return t if row is None else row * t

@@ -1,0 +1,249 @@
+"""Products for large data on all threads: each reads it once and widens it in registers.
+
+Imported only where the data is large, because it loads the compiler. Vectors have shape (n,) or
+(n, width), results likewise. Each thread adds to a result of its own: a product needs
+``threads * n * width`` doubles, or ``threads * m * width`` where columns are what is stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from spgls._types import Array, Vector
+from spgls.matrix import kernels
+from spgls.matrix.between import Between
+
+__all__ = [
+    "apply",
+    "cross",
+    "gram",
+    "gram_by_columns",
+    "sparse_apply",
+    "sparse_cross",
+    "sparse_gram",
+]
+
+Values: TypeAlias = NDArray[Any]
+#: Values, unsigned indices and unsigned starts of compressed rows.
+Rows: TypeAlias = tuple[Values, Values, Values]
+#: What one thread does: its number, its first row and the end of its rows.
+Part: TypeAlias = Callable[[int, int, int], Any]
+
+#: From so many tiles a thread on, threads share out the columns of a result and not the rows.
+_MANY_TILES = 8
+
+
+def apply(X: Values, v: Array, shift: Vector | None = None) -> Array:
+    """``X v`` for rows that lie together in memory."""
+    X, V = _unlocked(X), np.ascontiguousarray(_block(v).T)
+    out = np.empty((len(X), len(V)))
+    _run(len(X), lambda _, a, b: kernels.apply_part(X, shift, V, a, b, out))
+    return out.reshape(len(X), *v.shape[1:])
+
+
+def cross(X: Values, u: Array, shift: Vector | None = None) -> Array:
+    """``X' u`` for rows that lie together in memory."""
+    X, U = _unlocked(X), _block(u)
+    m, n = X.shape
+    tiles, threads = -(-n // kernels.TILE), _threads()
+    if tiles >= _MANY_TILES * threads:
+        # Long rows: each thread has its own columns and no result has to be summed.
+        out = _tiles(n, U.shape[1], 1)
+        _run(tiles, lambda _, a, b: kernels.cross_part(X, shift, U, 0, m, (a, b), out[0]), grain=1)
+    else:
+        out = _tiles(n, U.shape[1], threads)
+        _run(m, lambda k, a, b: kernels.cross_part(X, shift, U, a, b, (0, tiles), out[k]))
+    return _untile(out, n, u)
+
+
+def gram(X: Values, v: Array, shift: Vector | None = None, between: Between | None = None) -> Array:
+    """``X' M X v`` for rows that lie together in memory, reading them once."""
+    X, V = _unlocked(X), np.ascontiguousarray(_block(v).T)
+    out = _tiles(X.shape[1], len(V), _threads())
+    row, basis, along, left = _unpack(between, len(V))
+    _run(
+        len(X),
+        lambda part, a, b: kernels.gram_part(
+            X, shift, V, row, basis, along, a, b, out[part], left[part]
+        ),
+    )
+    _collect(between, left)
+    return _untile(out, X.shape[1], v)
+
+
+def gram_by_columns(X: Values, v: Array, length: int, between: Between | None = None) -> Array:
+    """``X' M X v`` for columns that lie together in memory.
+
+    Read once if ``length`` rows, of which there may be as many as in a tile, fit in cache.
+    """
+    Z, V = _unlocked(X).T, _block(v)
+    m, n = X.shape
+    out = np.zeros((_threads(), n, V.shape[1]))
+    row, basis, along, left = _unpack(between, V.shape[1])
+    _run(
+        m,
+        lambda k, a, b: kernels.columns_gram_part(
+            Z, V, row, basis, along, min(length, kernels.TILE), a, b, out[k], left[k]
+        ),
+    )
+    _collect(between, left)
+    return np.asarray(out.sum(axis=0)).reshape(n, *v.shape[1:])
+
+
+def sparse_apply(A: Rows, v: Array) -> Array:
+    """``A v`` for compressed rows."""
+    A, m = _unlocked_rows(A), len(A[2]) - 1
+    kernel = kernels.sparse_apply_one if _single(v) else kernels.sparse_apply_pairs
+    V = _pairs(v)
+    out = np.empty(_shape(V, m))
+    _run_sparse(A, lambda _, a, b: kernel(A, V, a, b, out))
+    return _unpair(out, m, v)
+
+
+def sparse_cross(A: Rows, u: Array, n: int) -> Array:
+    """``A' u`` for compressed rows of length ``n``."""
+    kernel = kernels.sparse_cross_one if _single(u) else kernels.sparse_cross_pairs
+    A, U = _unlocked_rows(A), _pairs(u)
+    out = np.zeros((_threads(), *_shape(U, n)))
+    _run_sparse(A, lambda part, a, b: kernel(A, U, a, b, out[part]))
+    return _unpair(out.sum(axis=0), n, u)
+
+
+def sparse_gram(A: Rows, v: Array, between: Between | None = None) -> Array:
+    """``A' M A v`` for compressed rows, reading them once."""
+    kernel = kernels.sparse_gram_one if _single(v) else kernels.sparse_gram_pairs
+    A, V = _unlocked_rows(A), _pairs(v)
+    width = 1 if V.ndim == 1 else 2 * len(V)
+    out = np.zeros((_threads(), *V.shape))
+    row, basis, along, left = _unpack(between, width)
+    _run_sparse(A, lambda part, a, b: kernel(A, V, row, basis, along, a, b, out[part], left[part]))
+    _collect(between, left)
+    return _unpair(out.sum(axis=0), len(v), v)
+
+
+class _Unlocked:
+    """Read-only memory under the type of any other, for which compiled code exists already.
+
+    No compiled product writes to the data.
+    """
+
+    def __init__(self, values: Values) -> None:
+        self._keep_alive = values
+        interface = values.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+
+
+def _unlocked(values: Values) -> Values:
+    return values if values.flags.writeable else np.asarray(_Unlocked(values))
+
+
+def _unlocked_rows(A: Rows) -> Rows:
+    return _unlocked(A[0]), _unlocked(A[1]), _unlocked(A[2])
+
+
+def _threads() -> int:
+    return int(numba.get_num_threads())
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads that sleep between products; those of a parent process do not survive a fork."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="spgls")
+
+
+def _run(rows: int, part: Part, grain: int = 8) -> None:
+    """Give each thread its share of the rows, in blocks of ``grain``."""
+    threads = _threads()
+    each = grain * -(-rows // (grain * threads))
+    _run_between([min(k * each, rows) for k in range(threads + 1)], part)
+
+
+def _run_sparse(A: Rows, part: Part) -> None:
+    """Give each thread rows with its share of the entries."""
+    start, threads = A[2], _threads()
+    share = int(start[-1]) / threads
+    cuts = np.searchsorted(start, [share * k for k in range(1, threads)]).tolist()
+    _run_between([0, *cuts, len(start) - 1], part)
+
+
+def _run_between(cuts: list[int], part: Part) -> None:
+    threads = len(cuts) - 1
+    others = []
+    if threads > 1:
+        pool = _pool(os.getpid(), threads - 1)
+        others = [pool.submit(part, k, cuts[k], cuts[k + 1]) for k in range(1, threads)]
+    part(0, cuts[0], cuts[1])
+    for other in others:
+        other.result()
+
+
+def _block(v: Array) -> Array:
+    """Columns in a row-major block, one column included."""
+    return np.ascontiguousarray(v.reshape(len(v), -1))
+
+
+def _tiles(n: int, width: int, copies: int) -> Array:
+    return np.zeros((copies, (width + 1) // 2, -(-n // kernels.TILE), 2 * kernels.TILE))
+
+
+def _untile(out: Array, n: int, like: Array) -> Array:
+    total = out.sum(axis=0) if len(out) > 1 else out[0]
+    pairs, tiles, _ = total.shape
+    columns = total.reshape(pairs, tiles, 2, kernels.TILE).transpose(1, 3, 0, 2)
+    columns = columns.reshape(tiles * kernels.TILE, 2 * pairs)
+    if like.ndim == 1:
+        return np.ascontiguousarray(columns[:n, 0])
+    return np.ascontiguousarray(columns[:n, : like.shape[1]])
+
+
+def _single(v: Array) -> bool:
+    return v.ndim == 1 or v.shape[1] == 1
+
+
+def _pairs(v: Array) -> Array:
+    """Pairs of columns, the last filled with zeros; one column stays alone."""
+    if _single(v):
+        return np.ascontiguousarray(v.reshape(-1))
+    pairs = np.zeros(((v.shape[1] + 1) // 2, len(v), 2))
+    for k in range(v.shape[1]):
+        pairs[k // 2, :, k % 2] = v[:, k]
+    return pairs
+
+
+def _shape(V: Array, length: int) -> tuple[int, ...]:
+    return (length,) if V.ndim == 1 else (len(V), length, 2)
+
+
+def _unpair(out: Array, length: int, like: Array) -> Array:
+    if out.ndim == 1:
+        return out.reshape(length, *like.shape[1:])
+    columns = out.transpose(1, 0, 2).reshape(length, -1)
+    return np.ascontiguousarray(columns[:, : like.shape[1]])
+
+
+def _unpack(between: Between | None, width: int) -> tuple[Array, Array, Array, Array]:
+    """Row factors, basis, the known part along it, and room for sums; empty where there is none."""
+    row, basis, along = np.zeros(0), np.zeros((0, 0)), np.zeros((0, width))
+    if between is not None and between.row is not None:
+        row = np.ascontiguousarray(between.row)
+    if between is not None and between.basis is not None:
+        basis = np.ascontiguousarray(between.basis)
+        known = _block(between.along)
+        along = np.zeros((len(known), width))
+        along[:, : known.shape[1]] = known
+    return row, basis, along, np.zeros((_threads(), *along.shape))
+
+
+def _collect(between: Between | None, left: Array) -> None:
+    if between is not None and between.basis is not None:
+        total = left.sum(axis=0)
+        width = 1 if between.left.ndim == 1 else between.left.shape[1]
+        between.left[...] += total[:, :width].reshape(between.left.shape)

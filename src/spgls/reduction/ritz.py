@@ -1,0 +1,115 @@
+"""The game as a Krylov space sees it: Ritz values for singular values, to a known residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from spgls._types import EPS, Array, Vector
+from spgls.data import GameData
+from spgls.matrix import SparseMatrix
+from spgls.reduced import ReducedGame
+from spgls.reduction.krylov import KrylovSpace
+from spgls.reduction.reduction import Reduction
+
+__all__ = ["KrylovReduction", "certainly_singular", "natural_width", "reduce_krylov", "start_block"]
+
+
+@dataclass(frozen=True, eq=False)
+class KrylovReduction(Reduction):
+    """A reduction to the span of a Krylov space of ``G = (PA)'PA``.
+
+    Every predictor in the span has its true loss in the reduced game, so the game's optimum is an
+    upper bound. How far below it the optimum over all predictors can lie is for the solver to say,
+    and is kept here as :attr:`truncation`.
+    """
+
+    space: KrylovSpace
+    vectors: Array  # coordinates of the Ritz vectors in the basis
+    null: Vector | None  # a unit vector that the data does not see, once one is needed
+    truncation: float = 0.0
+
+    def lift(self, x: Vector, fill: float) -> Vector:
+        """``v = Q U x`` and, in the hard case, a vector of the null space or the lowest one."""
+        if fill == 0.0:
+            return self.space.combine(self.vectors @ x)
+        if self.null is not None:
+            return np.asarray(self.space.combine(self.vectors @ x) + fill * self.null)
+        lowest = np.zeros_like(x)
+        lowest[int(np.argmin(self.game.sigma))] = fill
+        return self.space.combine(self.vectors @ (x + lowest))
+
+    def free_part(self, v: Vector, alpha: float) -> Vector:
+        """Least squares of what ``v`` leaves, on intercept and immutable columns."""
+        return self.data.free_coefficients(v, alpha)
+
+    def rounding(
+        self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
+    ) -> float:
+        """Rounding, and what the span does not hold."""
+        own = super().rounding(v, s=s, c=c, nu=nu, value=value, filled=filled)
+        return own + self.truncation
+
+    def residual_factor(self) -> Array:
+        """A small ``F``: ``|F x|`` is the residual of coordinates ``x`` in all of space."""
+        return self.space.outside_factor(self.vectors)
+
+
+def natural_width(data: GameData) -> int:
+    """Columns that one read of the data multiplies at little more than the price of one.
+
+    Two, where reading is what takes the time. Products of sparse data with two columns cost nearly
+    twice as much as with one, and data that lies in cache is not waited for.
+    """
+    return 2 if data.projected.fused and not isinstance(data.matrix, SparseMatrix) else 1
+
+
+def certainly_singular(data: GameData) -> bool:
+    """Whether there are more coefficients than rows could determine."""
+    m, n = data.projected.shape
+    return bool(n > m - data.free_basis.shape[1])
+
+
+def start_block(p: Array, extra: int, generator: np.random.Generator) -> Array:
+    """``[p_y, p_z]`` and some random columns, in which every eigenvector has a part."""
+    if extra == 0:
+        return p
+    return np.hstack([p, generator.normal(size=(len(p), extra))])
+
+
+def reduce_krylov(data: GameData, space: KrylovSpace) -> KrylovReduction:
+    """Reduce the game to the span of a space that was started at ``(PA)'[y, z]``.
+
+    Parameters
+    ----------
+    data : GameData
+        The data of the game.
+    space : KrylovSpace
+        A Krylov space of ``(PA)'PA``; the reduction holds until it is restarted.
+    """
+    theta, vectors = eigh(space.projected, check_finite=False)
+    top = max(float(theta[-1]), 0.0) if len(theta) else 0.0
+    # Ritz values below rounding of the largest one are known to be small, and no more.
+    sigma = np.sqrt(np.maximum(theta, EPS * top))
+    seen = sigma > 0.0
+    sigma, vectors = sigma[seen], vectors[:, seen]
+    targets, _ = data.projected_targets
+    same = np.array_equal(targets[:, 0], targets[:, 1])
+    coordinates = (vectors.T @ space.starts[:, :2]) / sigma[:, None]
+    eta, zeta = coordinates[:, 0], coordinates[:, 0 if same else 1]
+    (yy, yz), (_, zz) = (targets.T @ targets).tolist()
+    gap = targets[:, 0] - targets[:, 1]
+    game = ReducedGame(
+        sigma=sigma,
+        eta=eta,
+        zeta=zeta,
+        r_yy=max(0.0, yy - float(eta @ eta)),
+        r_yz=max(0.0, yy - float(eta @ eta)) if same else yz - float(eta @ zeta),
+        r_zz=max(0.0, zz - float(zeta @ zeta)),
+        nullity=int(certainly_singular(data)),
+        free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
+    )
+    size = float(np.sqrt(top))
+    return KrylovReduction(data, game, True, size, size, 0.0, space, vectors, None)
