@@ -241,7 +241,7 @@ def page(scaled: list[Scaled], weak: list[Weak], about: dict[str, Any]) -> str:
         f"gamma {GAMMA:g}. Times in milliseconds, medians; both sides in one process, interleaved, "
         "on equally many threads; ours with the certificate. The ratio is the median of the pairs' "
         "ratios (quartiles in brackets); NC: a side missed the certified gap, at which the peers' "
-        "tolerance was chosen as loose as it may be. Products as in `iterative.md`; in brackets all "
+        "tolerance is as loose as it may be. Products as in `iterative.md`; in brackets all "
         "our reads. The last two columns: bandwidth of `gemv` in the same run, and our time over "
         "that of as many reads of the data at that speed.",
         "",
