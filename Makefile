@@ -74,6 +74,7 @@ bench: $(PEERS) ## run the benchmarks, against other software too
 	@$(BIN)/python benchmarks/iterative.py
 	@$(BIN)/python benchmarks/conic.py
 	@$(BIN)/python benchmarks/population.py
+	@$(BIN)/python benchmarks/engine.py --quick
 
 $(PEERS): $(STAMP)
 	@echo "Installing the software to compare with"

@@ -150,7 +150,7 @@ def _containers():
 
 @pytest.mark.parametrize("kind", _containers())
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("projected", [0, 1, 4])
+@pytest.mark.parametrize("projected", [None, 0, 1, 4])
 def test_weights_and_projection(kind, weighted, projected, threads, monkeypatch):
     X = _containers()[kind]
     A = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
@@ -162,9 +162,10 @@ def test_weights_and_projection(kind, weighted, projected, threads, monkeypatch)
     if weighted:
         A = row[:, None] * A
     scaled = ScaledMatrix(as_matrix(X), row, column=column)
-    if projected:
+    if projected is not None:
         ones = np.ones(m) if row is None else row
-        Q = np.linalg.qr(np.column_stack([ones, rng.normal(size=(m, projected - 1))]))[0]
+        columns = np.column_stack([ones, rng.normal(size=(m, 3))])
+        Q = np.linalg.qr(columns[:, :projected])[0]
         a = ProjectedMatrix(scaled, Q)
         A = A - Q @ (Q.T @ A)
     else:

@@ -19,9 +19,9 @@ from spgls.population import phi, solve_population
 from spgls.reduction import KrylovSpace, reduce_krylov, reduce_spectral
 from spgls.solvers import GLTR, Controls, Krylov
 from spgls.solvers.iterate import sphere_problem
-from spgls.solvers.krylov_population import Truncation
 from spgls.solvers.lanczos import lanczos
 from spgls.solvers.projected import project, restart_from
+from spgls.solvers.truncation import Truncation
 from spgls.sphere import solve_sphere
 
 from .catalogue import CATALOGUE, problem

@@ -187,7 +187,7 @@ def _run_between(cuts: list[int], part: Part) -> None:
 
 def _block(v: Array) -> Array:
     """Columns in a row-major block, one column included."""
-    return np.ascontiguousarray(v.reshape(len(v), -1))
+    return np.ascontiguousarray(v[:, None] if v.ndim == 1 else v)
 
 
 def _tiles(n: int, width: int, copies: int) -> Array:

@@ -138,8 +138,10 @@ class KrylovSpace:
         corner = inner[k:]
         self._T[k : k + b, k : k + b] = (corner + corner.T) / 2
         floor = np.full(b, _DEFLATED * self.scale)
-        complete = self.count == len(V)
-        new, coupling = _orthonormal(W, floor) if not complete else (W[:, :0], np.zeros((0, b)))
+        new, coupling = _orthonormal(W, floor)
+        # Rounding may leave more columns than there are dimensions.
+        room = len(V) - self.count
+        new, coupling = new[:, :room], coupling[:room]
         if new.shape[1] and _smallest(coupling) < _CANCELLED * float(before.max()):
             Q = self._Q[:, : k + b]
             new -= _combine(Q, _cross(Q, new))
@@ -270,5 +272,5 @@ def _orthonormal(W: Array, floor: Vector) -> tuple[Array, Array]:
 
 
 def _smallest(B: Array) -> float:
-    """Least length that a column added to the ones before."""
-    return float(np.linalg.svd(B, compute_uv=False)[-1])
+    """Least pivot, which in a row is the largest entry."""
+    return float(np.abs(B).max(axis=1).min())
