@@ -244,7 +244,8 @@ def finish(
     objective = dot(problem.g, r) - multiplier + problem.p
     if best is not None and best.prove is not None:
         proved, multiplier = best.prove(r, slope)
-    residual = norm(slope + multiplier * r)
+    slope += multiplier * r
+    residual = norm(slope)
     size = spread + 2 * problem.slope + problem.p
     if objective >= _CLEAR * size and data.free_basis.shape[1] == 0:
         intercept, rounding = 0.0, 16 * EPS * size
