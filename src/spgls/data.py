@@ -11,6 +11,7 @@ from scipy.linalg import lstsq
 
 from spgls._types import EPS, Array, Vector
 from spgls._validation import check_cost, check_flag, check_vector, check_weight
+from spgls._vector import dot, norm
 from spgls.game import Provider
 from spgls.matrix import (
     Matrix,
@@ -140,7 +141,7 @@ class GameData:
         return np.zeros_like(t) if self._size(rest) <= 1e-14 * self._size(t) else rest
 
     def _size(self, t: Vector) -> float:
-        return float(np.sqrt(t @ t if self.weight is None else self.weight @ t**2))
+        return float(np.sqrt(dot(t, t if self.weight is None else self.weight * t)))
 
     @cached_property
     def total_weight(self) -> float:
@@ -188,7 +189,7 @@ class GameData:
                 targets = targets - basis @ (basis.T @ targets)
             flush_columns(targets, before, basis.shape[1])
         gap = targets[:, 0] - targets[:, 1]
-        if np.sqrt(gap @ gap) <= ROUNDING * before.sum():
+        if norm(gap) <= ROUNDING * before.sum():
             targets[:, 1] = targets[:, 0]
         return targets, before
 
@@ -237,4 +238,4 @@ class GameData:
 
     def loss(self, residual: Vector) -> float:
         """Weighted sum of squares."""
-        return float(residual @ residual if self.weight is None else self.weight @ residual**2)
+        return dot(residual, residual if self.weight is None else self.weight * residual)

@@ -61,6 +61,11 @@ class DenseMatrix:
         """Unless many long columns lie in memory one after another."""
         return not (self._large and self._by_columns) or self._run >= min(_RUN, self.shape[0])
 
+    @property
+    def threaded(self) -> bool:
+        """Where products are compiled."""
+        return self._large
+
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
         if self._compiled(v, shift):

@@ -7,7 +7,9 @@ Dense rows are taken eight at a time. One sweep forms their dot products with on
 eight streams from memory at once; while the rows are in cache a second sweep adds them to the
 result. Two results that grow in one sweep lie ``TILE`` apart: were the distance not known, the
 compiler could not rule out that they overlap, and would not vectorise. Sparse rows are taken one at
-a time, with unsigned indices, since signed ones are tested for being negative.
+a time, with unsigned indices, since signed ones are tested for being negative, and entries further
+on are asked for in advance: between fetches from all over a vector the machine does not see by
+itself that the entries come in order.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from typing import Any, TypeAlias
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 __all__ = [
     "TILE",
@@ -34,8 +39,9 @@ __all__ = [
 
 Function: TypeAlias = Callable[..., Any]
 
-# Its types do not know the options used below.
+# Their types do not know the uses made of them below.
 _njit: Any = numba.njit
+_intrinsic: Any = intrinsic
 
 #: Columns from one result of a pair to the other.
 TILE = 2048
@@ -45,8 +51,10 @@ _APART = np.uint64(TILE)
 _DENSE: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 #: Sums over sparse rows may not, or the compiler would vectorise their gathers and lose by it.
 _SPARSE: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}}
-_TWO, _FOUR = np.uint64(2), np.uint64(4)
-_ONE, _THREE = np.uint64(1), np.uint64(3)
+_1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_5, _6, _7, _8 = np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8)
+#: Entries of sparse data, and indices, that are asked for so many places in advance.
+_AHEAD, _AHEAD_INDEX = np.uint64(128), np.uint64(256)
 
 
 def _kept(options: dict[str, Any]) -> Callable[[Function], Function]:
@@ -318,58 +326,115 @@ def columns_gram_part(
 # Sparse rows. Vectors come as (n,) or in pairs as (pairs, n, 2), to be fetched together.
 
 
+@_intrinsic
+def _ask_for(typing: Any, array: Any, at: Any) -> Any:
+    """Ask for a place of an array to be brought to cache; past its end that does nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values = context.make_array(signature.args[0])(context, builder, args[0])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.bitcast(builder.gep(values.data, [args[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        name = "llvm.prefetch.p0i8"
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        # To read, to keep, data.
+        builder.call(function, [place, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, at), generate
+
+
 @_inner(_SPARSE)
 def _sparse_dot(A: Any, lo: Any, hi: Any, v: Any) -> Any:
     """Stored row times ``v``; four sums, so that none waits for the one before."""
     data, index, _ = A
     a = b = c = d = 0.0
     at = lo
-    while at + _FOUR <= hi:
+    while at + _8 <= hi:
+        _ask_for(data, at + _AHEAD)
+        _ask_for(index, at + _AHEAD_INDEX)
         a += data[at] * v[index[at]]
-        b += data[at + _ONE] * v[index[at + _ONE]]
-        c += data[at + _TWO] * v[index[at + _TWO]]
-        d += data[at + _THREE] * v[index[at + _THREE]]
-        at += _FOUR
+        b += data[at + _1] * v[index[at + _1]]
+        c += data[at + _2] * v[index[at + _2]]
+        d += data[at + _3] * v[index[at + _3]]
+        a += data[at + _4] * v[index[at + _4]]
+        b += data[at + _5] * v[index[at + _5]]
+        c += data[at + _6] * v[index[at + _6]]
+        d += data[at + _7] * v[index[at + _7]]
+        at += _8
     while at < hi:
         a += data[at] * v[index[at]]
-        at += _ONE
+        at += _1
     return (a + b) + (c + d)
 
 
 @_inner(_SPARSE)
-def _sparse_dot_pair(A: Any, lo: Any, hi: Any, V: Any, k: int) -> Any:
+def _sparse_dot_pair(A: Any, lo: Any, hi: Any, V: Any) -> Any:
     data, index, _ = A
     a = b = c = d = 0.0
     at = lo
-    while at + _TWO <= hi:
-        x, i = data[at], index[at]
-        y, j = data[at + _ONE], index[at + _ONE]
-        a += x * V[k, i, 0]
-        b += x * V[k, i, 1]
-        c += y * V[k, j, 0]
-        d += y * V[k, j, 1]
-        at += _TWO
-    if at < hi:
-        x, i = data[at], index[at]
-        a += x * V[k, i, 0]
-        b += x * V[k, i, 1]
+    while at + _4 <= hi:
+        _ask_for(data, at + _AHEAD)
+        _ask_for(index, at + _AHEAD_INDEX)
+        x, j = data[at], index[at]
+        a += x * V[j, 0]
+        b += x * V[j, 1]
+        x, j = data[at + _1], index[at + _1]
+        c += x * V[j, 0]
+        d += x * V[j, 1]
+        x, j = data[at + _2], index[at + _2]
+        a += x * V[j, 0]
+        b += x * V[j, 1]
+        x, j = data[at + _3], index[at + _3]
+        c += x * V[j, 0]
+        d += x * V[j, 1]
+        at += _4
+    while at < hi:
+        x, j = data[at], index[at]
+        a += x * V[j, 0]
+        b += x * V[j, 1]
+        at += _1
     return a + c, b + d
 
 
 @_inner(_SPARSE)
-def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any) -> None:
+def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any, unread: bool) -> None:
+    """Add ``t`` times a stored row; one that was read just before is in cache."""
     data, index, _ = A
-    for at in range(lo, hi):
+    at = lo
+    while at + _4 <= hi:
+        if unread:
+            _ask_for(data, at + _AHEAD)
+            _ask_for(index, at + _AHEAD_INDEX)
         out[index[at]] += t * data[at]
+        out[index[at + _1]] += t * data[at + _1]
+        out[index[at + _2]] += t * data[at + _2]
+        out[index[at + _3]] += t * data[at + _3]
+        at += _4
+    while at < hi:
+        out[index[at]] += t * data[at]
+        at += _1
 
 
 @_inner(_SPARSE)
-def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, k: int) -> None:
+def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, unread: bool) -> None:
     data, index, _ = A
-    for at in range(lo, hi):
+    at = lo
+    while at + _2 <= hi:
+        if unread:
+            _ask_for(data, at + _AHEAD)
+            _ask_for(index, at + _AHEAD_INDEX)
         x, j = data[at], index[at]
-        out[k, j, 0] += t * x
-        out[k, j, 1] += u * x
+        out[j, 0] += t * x
+        out[j, 1] += u * x
+        x, j = data[at + _1], index[at + _1]
+        out[j, 0] += t * x
+        out[j, 1] += u * x
+        at += _2
+    if at < hi:
+        x, j = data[at], index[at]
+        out[j, 0] += t * x
+        out[j, 1] += u * x
 
 
 @_inner(_SPARSE)
@@ -391,7 +456,7 @@ def sparse_apply_pairs(A: Any, V: Any, first: int, stop: int, out: Any) -> None:
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         for k in range(len(V)):
-            out[k, i, 0], out[k, i, 1] = _sparse_dot_pair(A, lo, hi, V, k)
+            out[k, i, 0], out[k, i, 1] = _sparse_dot_pair(A, lo, hi, V[k])
 
 
 @_kept(_SPARSE)
@@ -399,7 +464,7 @@ def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any) -> None:
     """``out += A' u``."""
     for i in range(first, stop):
         lo, hi = _ends(A, i)
-        _sparse_add(A, lo, hi, u[i], out)
+        _sparse_add(A, lo, hi, u[i], out, True)
 
 
 @_kept(_SPARSE)
@@ -408,7 +473,7 @@ def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any) -> None:
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         for k in range(len(U)):
-            _sparse_add_pair(A, lo, hi, U[k, i, 0], U[k, i, 1], out, k)
+            _sparse_add_pair(A, lo, hi, U[k, i, 0], U[k, i, 1], out[k], k == 0)
 
 
 @_kept(_SPARSE)
@@ -425,7 +490,7 @@ def sparse_gram_one(
             t[0, 0] = s
             _between(t, i, 1, row, basis, along, left)
             s = t[0, 0]
-        _sparse_add(A, lo, hi, s, out)
+        _sparse_add(A, lo, hi, s, out, False)
 
 
 @_kept(_SPARSE)
@@ -434,12 +499,17 @@ def sparse_gram_pairs(
 ) -> None:
     """``out += A' M A V`` for pairs of vectors."""
     t = np.empty((2 * len(V), 1))
-    plain = len(row) == 0 and len(along) == 0
+    if len(V) == 1 and len(row) == 0 and len(along) == 0:
+        pair, to = V[0], out[0]
+        for i in range(first, stop):
+            lo, hi = _ends(A, i)
+            a, b = _sparse_dot_pair(A, lo, hi, pair)
+            _sparse_add_pair(A, lo, hi, a, b, to, False)
+        return
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         for k in range(len(V)):
-            t[2 * k, 0], t[2 * k + 1, 0] = _sparse_dot_pair(A, lo, hi, V, k)
-        if not plain:
-            _between(t, i, 1, row, basis, along, left)
+            t[2 * k, 0], t[2 * k + 1, 0] = _sparse_dot_pair(A, lo, hi, V[k])
+        _between(t, i, 1, row, basis, along, left)
         for k in range(len(V)):
-            _sparse_add_pair(A, lo, hi, t[2 * k, 0], t[2 * k + 1, 0], out, k)
+            _sparse_add_pair(A, lo, hi, t[2 * k, 0], t[2 * k + 1, 0], out[k], False)

@@ -45,6 +45,11 @@ class Matrix(Protocol):
         """Whether :meth:`gram` reads the data once where two products would read it twice."""
         ...
 
+    @property
+    def threaded(self) -> bool:
+        """Whether products run on several threads of their own, not on those of BLAS."""
+        ...
+
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v`` for a vector or a block of columns."""
         ...

@@ -44,7 +44,7 @@ class SparseMatrix:
         self.values = values
         self._by_rows = values.format == "csr"
         self._double = values.dtype == np.float64
-        self._large = values.nnz >= _LARGE and values.dtype.isnative
+        self._large = bool(values.nnz >= _LARGE and values.dtype.isnative)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -56,6 +56,11 @@ class SparseMatrix:
     def fused(self) -> bool:
         """Rows stored together, unless they fit in cache as they are."""
         return self._by_rows and int(self.values.nnz) > block_length(2)
+
+    @property
+    def threaded(self) -> bool:
+        """Where products are compiled."""
+        return self._large
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""

@@ -97,7 +97,16 @@ class ADMM:
         problem = sphere_problem(data, gamma)
         iterates = self._iterates(problem, controls.generator())
         limit = controls.max_iter or self.max_iter
-        return run(self.capabilities.name, data, problem, iterates, controls, limit, start)
+        return run(
+            self.capabilities.name,
+            data,
+            problem,
+            iterates,
+            controls,
+            limit,
+            start,
+            factorises=True,
+        )
 
     def _iterates(self, problem: SphereProblem, rng: np.random.Generator) -> Iterator[Iterate]:
         g = problem.g

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from spgls._threads import one_blas_thread
 from spgls._types import EPS, Vector
 from spgls._vector import dot, norm
 from spgls.data import GameData
@@ -141,6 +142,7 @@ def run(
     max_iter: int,
     start: float,
     stages: Mapping[str, float] | None = None,
+    factorises: bool = False,
 ) -> Solution:
     """Drive a method to its end and turn where it ended into a solution.
 
@@ -162,7 +164,23 @@ def run(
         When the solve began.
     stages : dict, optional
         Seconds by stage, which the method keeps up to date.
+    factorises : bool
+        Whether the method's work is in BLAS and not in products with the data.
     """
+    with one_blas_thread(data.matrix.threaded and not factorises):
+        return _run(name, data, problem, iterates, controls, max_iter, start, stages)
+
+
+def _run(
+    name: str,
+    data: GameData,
+    problem: SphereProblem,
+    iterates: Iterator[Iterate],
+    controls: Controls,
+    max_iter: int,
+    start: float,
+    stages: Mapping[str, float] | None,
+) -> Solution:
     limit = controls.max_iter or max_iter
     allowed = controls.aim(problem.yy)
     history: list[Step] = []

@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from spgls._threads import one_blas_thread
 from spgls._types import Array
 from spgls.data import GameData
 from spgls.population import PopulationSolution, solve_population
@@ -65,6 +66,18 @@ def solve_mixed_krylov(
         When the solve began.
     """
     growth = _Growth(data, problem, population, ridge, controls, limit, start)
+    with one_blas_thread(data.matrix.threaded):
+        _grow(growth, problem, make_space, controls, limit)
+        return growth.solution(name)
+
+
+def _grow(
+    growth: _Growth,
+    problem: SphereProblem,
+    make_space: Callable[[Array | None], KrylovSpace],
+    controls: Controls,
+    limit: int,
+) -> None:
     growth.run(make_space(None))
     small = growth.small
     if small is not None and small.nu < 0.0 and growth.status is None:
@@ -76,7 +89,6 @@ def solve_mixed_krylov(
         else:
             lowest = pair.value - pair.error
             growth.excess = growth.truncation.anywhere(small, lowest, growth.known)
-    return growth.solution(name)
 
 
 class _Squared:
