@@ -99,18 +99,27 @@ def goals(y: np.ndarray) -> np.ndarray:
 
 
 def compare(
-    name: str, game: Game, rival: tuple[str, str, Peer], threads: int, pairs: int
+    name: str,
+    game: Game,
+    rival: tuple[str, str, Peer],
+    threads: int,
+    pairs: int,
+    *,
+    target: float = TARGET,
+    pause: float | None = None,
 ) -> Comparison:
     """Match the accuracy, time in turn, then judge."""
     solver, peer_name, peer = rival
     tolerance = tighten(peer, game, CERTIFIED)
+    if pause is None:
+        # Threads spin after large dense products only; elsewhere a pause just cools both caches.
+        pause = PAUSE if threads > 1 and isinstance(game[0], np.ndarray) else 0.0
     timings = interleave(
         lambda: solve(*game, solver=solver, tol=CERTIFIED),
         lambda: peer(game, tolerance),
         threads=threads,
         pairs=pairs,
-        # Threads spin after large dense products only; elsewhere a pause just cools both caches.
-        pause=PAUSE if threads > 1 and isinstance(game[0], np.ndarray) else 0.0,
+        pause=pause,
     )
     solution: Solution = timings.our_result
     answer = timings.peer_result
@@ -130,7 +139,7 @@ def compare(
         theirs=float(np.median(timings.theirs)),
         ratio=timings.ratio if reached else None,
         ratio_quartiles=timings.quartiles if reached else None,
-        target=TARGET,
+        target=target,
         # The peers' count ends with the last iterate: no certificate, no objective on the data.
         products=solution.history[-1].passes if solution.history else solution.stats.passes,
         peer_products=answer.products,

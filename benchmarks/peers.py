@@ -11,6 +11,8 @@ Traps
 - GLTR hands back a fresh ``x`` on each call, so without room for all Lanczos vectors
   (``extra_vectors``) what it returns is wrong, and it reports success also when it ran out of
   iterations: judge the answer, not the status.
+- SciPy's trlib is private and knows the ball, not the sphere: right only where the optimum of the
+  ball lies on its boundary, and it stops early whatever the tolerance.
 - pymanopt asks for the Euclidean gradient at every Hessian product: keep the last one. It stops at
   points that are not the global optimum, which only the judge can tell.
 """
@@ -27,6 +29,7 @@ import pymanopt
 from galahad import gltr
 from pymanopt.manifolds import Sphere
 from pymanopt.optimizers import TrustRegions
+from scipy.optimize._trlib import get_trlib_quadratic_subproblem
 
 from spgls.sphere import from_sphere, to_sphere
 
@@ -36,9 +39,11 @@ __all__ = [
     "Judgement",
     "Peer",
     "SphereProblem",
+    "eigh_socp",
     "galahad_gltr",
     "judge",
     "pymanopt_rtr",
+    "scipy_trlib",
     "tighten",
 ]
 
@@ -177,6 +182,32 @@ def pymanopt_rtr(game: Game, tolerance: float) -> Answer:
     r = result.point
     coef = from_sphere(r[:-1], float(r[-1]), game.gamma).w
     return Answer(coef, problem.products, perf_counter() - start)
+
+
+def scipy_trlib(game: Game, tolerance: float) -> Answer:
+    """SciPy's trlib on the unit ball; the tolerance is relative to ``|g|``."""
+    start = perf_counter()
+    problem = SphereProblem(game)
+    subproblem = get_trlib_quadratic_subproblem(tolerance, tolerance)(
+        np.zeros(problem.size),
+        lambda r: 0.0,
+        lambda r: 2.0 * problem.g,
+        None,
+        lambda r, v: 2.0 * problem.product(v),
+    )
+    r, _ = subproblem.solve(1.0)
+    r = r / np.linalg.norm(r)
+    coef = from_sphere(r[:-1], float(r[-1]), game.gamma).w
+    return Answer(coef, problem.products, perf_counter() - start)
+
+
+def eigh_socp(game: Game, tolerance: float) -> Answer:
+    """The paper's SOCP by hand; the tolerance is Clarabel's own. Not a count of products."""
+    from conic import socp_by_hand
+
+    start = perf_counter()
+    coef = socp_by_hand(game)
+    return Answer(coef, 0, perf_counter() - start)
 
 
 class Judgement(NamedTuple):

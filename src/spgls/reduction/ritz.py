@@ -60,10 +60,12 @@ class KrylovReduction(Reduction):
 def natural_width(data: GameData) -> int:
     """Columns that one read of the data multiplies at little more than the price of one.
 
-    Two, where reading is what takes the time. Products of sparse data with two columns cost nearly
-    twice as much as with one, and data that lies in cache is not waited for.
+    Two, where reading is what takes the time: large dense data. Products of sparse data with two
+    columns cost nearly twice as much as with one, and small data is not waited for.
     """
-    return 2 if data.projected.fused and not isinstance(data.matrix, SparseMatrix) else 1
+    matrix = data.matrix
+    read = matrix.threaded and matrix.fused and not isinstance(matrix, SparseMatrix)
+    return 2 if read else 1
 
 
 def certainly_singular(data: GameData) -> bool:
