@@ -76,6 +76,12 @@ def _inner(options: dict[str, Any]) -> Callable[[Function], Function]:
     return decorate  # type: ignore[no-any-return]
 
 
+def _inlined(function: Function) -> Function:
+    """Compile as a part of what calls it, without counting references to arrays on the way."""
+    compiled: Function = _njit(inline="always")(function)
+    return compiled
+
+
 @_inner(_DENSE)
 def _eight(X: Any, i: int, stop: int, lo: int, hi: int) -> Any:
     """Eight rows from ``i`` on; past the last of them, that one again."""
@@ -344,7 +350,7 @@ def _ask_for(typing: Any, array: Any, at: Any) -> Any:
     return types.void(array, at), generate
 
 
-@_inner(_SPARSE)
+@_inlined
 def _sparse_dot(A: Any, lo: Any, hi: Any, v: Any) -> Any:
     """Stored row times ``v``; four sums, so that none waits for the one before."""
     data, index, _ = A
@@ -368,7 +374,7 @@ def _sparse_dot(A: Any, lo: Any, hi: Any, v: Any) -> Any:
     return (a + b) + (c + d)
 
 
-@_inner(_SPARSE)
+@_inlined
 def _sparse_dot_pair(A: Any, lo: Any, hi: Any, V: Any) -> Any:
     data, index, _ = A
     a = b = c = d = 0.0
@@ -397,7 +403,7 @@ def _sparse_dot_pair(A: Any, lo: Any, hi: Any, V: Any) -> Any:
     return a + c, b + d
 
 
-@_inner(_SPARSE)
+@_inlined
 def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any, unread: bool) -> None:
     """Add ``t`` times a stored row; one that was read just before is in cache."""
     data, index, _ = A
@@ -416,7 +422,7 @@ def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any, unread: bool) -> Non
         at += _1
 
 
-@_inner(_SPARSE)
+@_inlined
 def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, unread: bool) -> None:
     data, index, _ = A
     at = lo
@@ -437,7 +443,7 @@ def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, unread:
         out[j, 1] += u * x
 
 
-@_inner(_SPARSE)
+@_inlined
 def _ends(A: Any, i: int) -> Any:
     return np.uint64(A[2][i]), np.uint64(A[2][i + 1])
 
@@ -481,16 +487,17 @@ def sparse_gram_one(
     A: Any, v: Any, row: Any, basis: Any, along: Any, first: int, stop: int, out: Any, left: Any
 ) -> None:
     """``out += A' M A v``."""
+    if len(row) == 0 and len(along) == 0:
+        for i in range(first, stop):
+            lo, hi = _ends(A, i)
+            _sparse_add(A, lo, hi, _sparse_dot(A, lo, hi, v), out, False)
+        return
     t = np.empty((1, 1))
-    plain = len(row) == 0 and len(along) == 0
     for i in range(first, stop):
         lo, hi = _ends(A, i)
-        s = _sparse_dot(A, lo, hi, v)
-        if not plain:
-            t[0, 0] = s
-            _between(t, i, 1, row, basis, along, left)
-            s = t[0, 0]
-        _sparse_add(A, lo, hi, s, out, False)
+        t[0, 0] = _sparse_dot(A, lo, hi, v)
+        _between(t, i, 1, row, basis, along, left)
+        _sparse_add(A, lo, hi, t[0, 0], out, False)
 
 
 @_kept(_SPARSE)
