@@ -49,6 +49,12 @@ class Rival:
     dense_only: bool = False
     most_entries: float = np.inf
 
+    def on(self, dense: bool, threads: int) -> float:
+        """The goals are for all cores; on one, not to be slower is enough."""
+        if threads < (os.cpu_count() or 1):
+            return 1.0
+        return self.target if dense else self.sparse_target
+
     def takes(self, X: Any) -> bool:
         """Whether it is a rival on such data."""
         dense = isinstance(X, np.ndarray)
@@ -89,7 +95,7 @@ class Floor:
     @property
     def verdict(self) -> str:
         """Whether both targets for dense data were met."""
-        if not self.dense:
+        if not self.dense or self.threads < (os.cpu_count() or 1):
             return "no target"
         missed = []
         if self.ratio > FLOOR:
@@ -427,7 +433,7 @@ def main() -> None:
                         against,
                         threads,
                         3 if slow else pairs,
-                        target=rival.target if dense else rival.sparse_target,
+                        target=rival.on(dense, threads),
                         pause=pause,
                     )
                 )

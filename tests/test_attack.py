@@ -88,6 +88,15 @@ def test_a_pipeline_moves_what_its_last_step_sees():
     np.testing.assert_allclose(found, raw, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("head", [[], ["passthrough"]])
+def test_a_pipeline_may_have_nothing_before_its_model(head):
+    model = make_pipeline(*head, Ridge()).fit(X, y)
+    found = predict_attacked(model, X, z, gamma=0.5, feature_cost=cost)
+    np.testing.assert_array_equal(
+        found, predict_attacked(model[-1], X, z, gamma=0.5, feature_cost=cost)
+    )
+
+
 def test_a_search_stands_for_its_best_model():
     search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0]})
     search.fit(X, y)

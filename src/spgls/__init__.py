@@ -16,10 +16,12 @@ from spgls.providers import Population
 from spgls.solve import certify, solve
 from spgls.solvers import Solution, Stats, Status, Step
 from spgls.sphere import Certificate
+from spgls.strength import GammaEstimate, estimate_gamma
 
 if TYPE_CHECKING:
     from spgls.attack import make_attacked_scorer, predict_attacked
     from spgls.estimators import StackelbergRegressor
+    from spgls.report import Robustness, robustness
 
 __version__ = "0.1.0"
 
@@ -29,7 +31,9 @@ __all__ = [
     "Comparison",
     "Constant",
     "Floor",
+    "GammaEstimate",
     "Population",
+    "Robustness",
     "Scale",
     "Shift",
     "Solution",
@@ -41,19 +45,23 @@ __all__ = [
     "best_response",
     "certify",
     "compare_solvers",
+    "estimate_gamma",
     "gamma_from_pull",
     "make_attacked_scorer",
     "movement",
     "predict_attacked",
+    "robustness",
     "solve",
     "undo_response",
 ]
 
 #: Names that need scikit-learn, which takes longer to import than all the rest.
 _LATER = {
+    "Robustness": "spgls.report",
     "StackelbergRegressor": "spgls.estimators",
     "make_attacked_scorer": "spgls.attack",
     "predict_attacked": "spgls.attack",
+    "robustness": "spgls.report",
 }
 
 

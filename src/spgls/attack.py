@@ -67,7 +67,7 @@ def predict_attacked(model: Any, X: Any, z: Any, *, gamma: Any, feature_cost: An
     >>> predict_attacked(model, X, z=[4.0, 4.0, 4.0], gamma=4.0).round(6)
     array([2., 3., 4.])
     """
-    before, provider = _facing(model, X, feature_cost)
+    before, provider = facing(model, X, feature_cost)
     m = len(before)
     goals = check_vector(z, "z", m, "row of X")
     strength = check_strength(gamma, m)
@@ -165,7 +165,7 @@ class AttackedScorer:
         float
             Greater is better.
         """
-        before, provider = _facing(estimator, X, self.feature_cost)
+        before, provider = facing(estimator, X, self.feature_cost)
         m = len(before)
         labels = check_vector(y, "y", m, "row of X")
         goals = self._goals(labels, z)
@@ -290,7 +290,7 @@ def _read_metric(metric: Any) -> tuple[Any, bool]:
     raise ValueError(f"{wanted}; got {describe(metric)}, which does not take real predictions.")
 
 
-def _facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
+def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
     """A model's predictions, and the honest provider who faces it."""
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
@@ -334,7 +334,9 @@ def _names(head: Any, last: Any, table: Any) -> list[str] | None:
         names = [str(name) for name in last.feature_names_in_]
     if names is None and head is not None and hasattr(head, "get_feature_names_out"):
         try:
-            names = [str(name) for name in head.get_feature_names_out()]
+            known = head.get_feature_names_out()
         except (AttributeError, ValueError):
             return None
+        # A head without a step that transforms anything knows of none.
+        names = None if known is None else [str(name) for name in known]
     return names
