@@ -425,14 +425,16 @@ def main() -> None:
             for threads in options.threads:
                 dense = isinstance(game.X, np.ndarray)
                 against = ("krylov", rival.name, rival.peer)
-                pause = PAUSE if threads > 1 else 0.0
+                if slow and threads < max(options.threads):
+                    continue
+                pause = PAUSE if threads > 1 and not slow else 0.0
                 compared.append(
                     compare(
                         name,
                         game,
                         against,
                         threads,
-                        3 if slow else pairs,
+                        1 if slow else pairs,
                         target=rival.on(dense, threads),
                         pause=pause,
                     )

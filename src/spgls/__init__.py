@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spgls.compare import Comparison, Trial, compare_solvers
 from spgls.game import best_response, gamma_from_pull, movement, undo_response
 from spgls.goals import Cap, Constant, Floor, Scale, Shift
+from spgls.path import Path, solve_path
 from spgls.providers import Population
 from spgls.solve import certify, solve
 from spgls.solvers import Solution, Stats, Status, Step
@@ -32,6 +33,7 @@ __all__ = [
     "Constant",
     "Floor",
     "GammaEstimate",
+    "Path",
     "Population",
     "Robustness",
     "Scale",
@@ -52,6 +54,7 @@ __all__ = [
     "predict_attacked",
     "robustness",
     "solve",
+    "solve_path",
     "undo_response",
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from spgls.matrix import (
     Matrix,
     ProjectedMatrix,
     ScaledMatrix,
+    Work,
     as_matrix,
     flush_columns,
     range_basis,
@@ -149,6 +150,18 @@ class GameData:
         return float(self.matrix.shape[0] if self.weight is None else self.weight.sum())
 
     @cached_property
+    def work(self) -> Work:
+        """How much work the changeable columns are."""
+        whole = self.matrix.work
+        share = len(self.changeable) / max(whole.columns, 1)
+        return replace(
+            whole,
+            columns=len(self.changeable),
+            square=share**2 * whole.square,
+            row_square=share * whole.row_square,
+        )
+
+    @cached_property
     def priced(self) -> ScaledMatrix:
         """``A = S^{1/2} X_M C^{1/2}``, lazily."""
         columns = self.changeable if len(self.immutable) else None
@@ -193,35 +206,40 @@ class GameData:
             targets[:, 1] = targets[:, 0]
         return targets, before
 
-    def free_coefficients(self, v: Vector, alpha: float) -> Vector:
-        """Best coefficients of the immutable columns for given ``v``, by least squares."""
+    def free_coefficients(self, v: Array, alpha: float | Vector) -> Array:
+        """Best coefficients of the immutable columns for given ``v``, by least squares.
+
+        One ``v`` and its ``alpha``, or a column of the former for each of the latter.
+        """
         f = len(self.immutable)
         if f == 0:
-            return np.zeros(0)
+            return np.zeros((0, *v.shape[1:]))
         columns = self._immutable_columns()
-        rest = self.matrix.apply(self.coefficients(v, np.zeros(f)))
-        target = self.y + alpha * (self.y - self.z) - rest
+        target = -self.matrix.apply(self.coefficients(v, np.zeros((f, *v.shape[1:]))))
+        target = (target.T + self.y + np.multiply.outer(alpha, self.y - self.z)).T
         if self.fit_intercept:
             columns = columns - np.average(columns, axis=0, weights=self.weight)
-            target = target - np.average(target, weights=self.weight)
-        if self.root_weight is not None:
-            columns, target = self.root_weight[:, None] * columns, self.root_weight * target
+            target = target - np.average(target, axis=0, weights=self.weight)
+        columns, target = _times(self.root_weight, columns), _times(self.root_weight, target)
         norms = np.linalg.norm(columns, axis=0)
         unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
         solution, *_ = lstsq(columns * unit, target, cond=8 * max(columns.shape) * EPS)
-        return np.asarray(unit * solution)
+        return _times(unit, solution)
 
     def _immutable_columns(self) -> Array:
         picked = np.zeros((self.matrix.shape[1], len(self.immutable)))
         picked[self.immutable, np.arange(len(self.immutable))] = 1.0
         return self.matrix.apply(picked)
 
-    def coefficients(self, v: Vector, fixed: Vector) -> Vector:
-        """``w`` from the changeable part ``v`` and the coefficients of immutable columns."""
+    def coefficients(self, v: Array, fixed: Array) -> Array:
+        """``w`` from the changeable part ``v`` and the coefficients of immutable columns.
+
+        Vectors, or blocks with a column for each predictor.
+        """
         if len(self.immutable) == 0:
-            return v.copy() if self.price is None else self.price * v
-        coef = np.zeros(self.matrix.shape[1])
-        coef[self.changeable] = v if self.price is None else self.price * v
+            return v.copy(order="K") if self.price is None else _times(self.price, v)
+        coef = np.zeros((self.matrix.shape[1], *v.shape[1:]))
+        coef[self.changeable] = _times(self.price, v)
         coef[self.immutable] = fixed
         return coef
 
@@ -232,6 +250,19 @@ class GameData:
         wanted = self.y + alpha * (self.y - self.z) - linear
         return self._mean(wanted)
 
+    @cached_property
+    def mean_row(self) -> Vector:
+        """Weighted mean of the rows, in one read of the data."""
+        weight = np.ones(len(self.y)) if self.weight is None else self.weight
+        return np.asarray(self.matrix.cross(weight) / self.total_weight)
+
+    def best_intercepts(self, coef: Array, alpha: Vector) -> Vector:
+        """Best intercept of each column of coefficients, from the mean of the rows alone."""
+        if not self.fit_intercept:
+            return np.zeros(len(alpha))
+        wanted = self._mean(self.y) + alpha * self._mean(self.y - self.z)
+        return np.asarray(wanted - self.mean_row @ coef)
+
     def residual(self, linear: Vector, provider: Provider) -> Vector:
         """Errors after the providers moved, given ``X w``."""
         return provider.induced(linear + provider.intercept, self.z) - self.y
@@ -239,3 +270,10 @@ class GameData:
     def loss(self, residual: Vector) -> float:
         """Weighted sum of squares."""
         return dot(residual, residual if self.weight is None else self.weight * residual)
+
+
+def _times(factor: Vector | None, rows: Array) -> Array:
+    """Rows of a vector or a block, each times its factor."""
+    if factor is None:
+        return rows
+    return np.asarray(factor * rows if rows.ndim == 1 else factor[:, None] * rows)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spgls._types import Vector
+from spgls._types import Array, Vector
 from spgls._validation import check_number, check_vector
 from spgls._vector import dot
 from spgls.matrix import Matrix
 
-__all__ = ["Population", "Provider", "priced_norm"]
+__all__ = ["Population", "Provider", "priced_norm", "priced_norms"]
 
 #: Shares may miss one by the rounding of their decimals; by more, a group was forgotten.
 _SUM = 1e-9
@@ -21,6 +21,12 @@ _SUM = 1e-9
 def priced_norm(coef: Vector, cost: Vector | None) -> float:
     """``q = sum_j w_j^2/c_j``: what a unit of prediction is worth to a provider."""
     return dot(coef, coef if cost is None else coef / cost)
+
+
+def priced_norms(coef: Array, cost: Vector | None) -> Vector:
+    """``q`` of each column of coefficients."""
+    priced = coef if cost is None else coef / cost[:, None]
+    return np.asarray(np.einsum("ij,ij->j", coef, priced))
 
 
 @dataclass(frozen=True, eq=False)

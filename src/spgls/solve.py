@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from spgls._validation import (
+    as_numbers,
     check_callback,
     check_count,
     check_number,
     check_rng,
     check_vector,
+    describe,
 )
 from spgls.data import GameData
 from spgls.providers import Population, Provider
@@ -20,7 +24,17 @@ from spgls.solvers.by_reduction import certify_predictor
 from spgls.solvers.mixed import certify_against_population
 from spgls.sphere import Certificate
 
-__all__ = ["certify", "play", "read_controls", "read_population", "read_ridge", "solve"]
+__all__ = [
+    "certify",
+    "check_knows",
+    "is_paper_game",
+    "play",
+    "read_controls",
+    "read_gammas",
+    "read_population",
+    "read_ridge",
+    "solve",
+]
 
 _GAMMA = (
     "Small is strong; gamma_from_pull finds the one at which providers close a given share of the "
@@ -28,11 +42,32 @@ _GAMMA = (
 )
 
 
-def read_population(gamma: Any) -> Population:
+def read_population(gamma: Any, name: str = "gamma") -> Population:
     """Return who the providers are."""
     if isinstance(gamma, Population):
         return gamma
-    return Population((check_number(gamma, "gamma", above=0.0, advice=_GAMMA),), (1.0,))
+    return Population((check_number(gamma, name, above=0.0, advice=_GAMMA),), (1.0,))
+
+
+def read_gammas(gammas: Any) -> list[Population]:
+    """Return who the providers are in each of several games."""
+    wanted = "a sequence of positive numbers and Populations"
+    one = isinstance(gammas, Population) or not isinstance(gammas, Iterable)
+    if one or isinstance(gammas, str | bytes | dict | set | frozenset):
+        advice = " Pass a list of it, or call solve for one game."
+        hint = advice if one and gammas is not None else ""
+        raise TypeError(f"gammas must be {wanted}; got {describe(gammas)}.{hint}")
+    if hasattr(gammas, "dtype"):
+        if gammas.dtype != np.dtype(object):
+            gammas = as_numbers(gammas, "gammas", wanted)
+        shape = np.shape(gammas)
+        if len(shape) != 1:
+            hint = " Pass gammas.ravel()." if len(shape) == 2 and 1 in shape else ""
+            raise ValueError(f"gammas must be {wanted}; got an array of shape {shape}.{hint}")
+    entries = list(gammas)
+    if not entries:
+        raise ValueError(f"gammas must be {wanted}; got none.")
+    return [read_population(entry, f"gammas[{i}]") for i, entry in enumerate(entries)]
 
 
 def read_ridge(ridge: Any) -> float:
@@ -44,17 +79,25 @@ def play(
     solver: Solver, data: GameData, population: Population, ridge: float, controls: Controls
 ) -> Solution:
     """Solve a game by a solver; only some know populations and ridges."""
-    if _is_paper_game(population, ridge):
+    check_knows(solver, population, ridge)
+    if is_paper_game(population, ridge):
         return solver.solve(data, population.gammas[0], controls)
-    if isinstance(solver, PopulationSolver):
-        return solver.solve_population(data, population, ridge, controls)
+    assert isinstance(solver, PopulationSolver)
+    return solver.solve_population(data, population, ridge, controls)
+
+
+def check_knows(solver: Solver, population: Population, ridge: float) -> None:
+    """Refuse a game that a solver does not know."""
+    if is_paper_game(population, ridge) or isinstance(solver, PopulationSolver):
+        return
     raise ValueError(
         f"solver {solver.capabilities.name!r} solves games against one strength of provider "
         f"without a ridge; got {population} with ridge {ridge:g}. Use solver='spectral'."
     )
 
 
-def _is_paper_game(population: Population, ridge: float) -> bool:
+def is_paper_game(population: Population, ridge: float) -> bool:
+    """Whether everybody is of one strength and nothing is penalised."""
     return len(population.gammas) == 1 and ridge == 0.0 and isfinite(population.gammas[0])
 
 
@@ -125,6 +168,7 @@ def solve(
 
     See Also
     --------
+    solve_path : solve a game for many strengths at once.
     certify : check a predictor, wherever it came from.
     compare_solvers : solve one game by every method.
 
@@ -207,7 +251,7 @@ def certify(
     )
     predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
-    if _is_paper_game(population, penalty):
+    if is_paper_game(population, penalty):
         strength = population.gammas[0]
         return certify_predictor(data, Provider(predictor, constant, strength, data.cost), strength)
     return certify_against_population(data, predictor, constant, population, penalty)

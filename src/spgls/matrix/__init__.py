@@ -7,6 +7,7 @@ from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
 from spgls.matrix.protocol import BLOCK_BYTES, Matrix, block_length
 from spgls.matrix.sparse import SparseMatrix
+from spgls.matrix.work import Work
 
 __all__ = [
     "BLOCK_BYTES",
@@ -15,6 +16,7 @@ __all__ = [
     "ProjectedMatrix",
     "ScaledMatrix",
     "SparseMatrix",
+    "Work",
     "as_matrix",
     "block_length",
     "flush_columns",

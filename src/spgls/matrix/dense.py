@@ -12,6 +12,7 @@ from scipy.linalg.blas import dsyrk
 from spgls._types import Array, Vector
 from spgls.matrix.between import Between
 from spgls.matrix.protocol import BLOCK_BYTES, CACHE_BYTES, WIDEST, RowMap, block_length
+from spgls.matrix.work import Work
 
 __all__ = ["DenseMatrix", "panel_moment"]
 
@@ -65,6 +66,14 @@ class DenseMatrix:
     def threaded(self) -> bool:
         """Where products are compiled."""
         return self._large
+
+    @property
+    def work(self) -> Work:
+        """All entries, in BLAS."""
+        m, n = self.shape
+        size = float(m * n)
+        nbytes = float(self.values.nbytes)
+        return Work(m, n, size, nbytes, False, square=size * n, row_square=size * m)
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""

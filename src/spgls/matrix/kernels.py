@@ -459,6 +459,12 @@ def sparse_apply_one(A: Any, v: Any, first: int, stop: int, out: Any) -> None:
 @_kept(_SPARSE)
 def sparse_apply_pairs(A: Any, V: Any, first: int, stop: int, out: Any) -> None:
     """``out = A V`` for pairs of vectors."""
+    if len(V) == 1:
+        pair, to = V[0], out[0]
+        for i in range(first, stop):
+            lo, hi = _ends(A, i)
+            to[i, 0], to[i, 1] = _sparse_dot_pair(A, lo, hi, pair)
+        return
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         for k in range(len(V)):
@@ -476,6 +482,12 @@ def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any) -> None:
 @_kept(_SPARSE)
 def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any) -> None:
     """``out += A' U`` for pairs of vectors."""
+    if len(U) == 1:
+        pair, to = U[0], out[0]
+        for i in range(first, stop):
+            lo, hi = _ends(A, i)
+            _sparse_add_pair(A, lo, hi, pair[i, 0], pair[i, 1], to, True)
+        return
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         for k in range(len(U)):

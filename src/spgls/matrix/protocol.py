@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from spgls._types import Array, Vector
+from spgls.matrix.work import Work
 
 __all__ = ["BLOCK_BYTES", "CACHE_BYTES", "WIDEST", "Matrix", "RowMap", "block_length"]
 
@@ -48,6 +49,11 @@ class Matrix(Protocol):
     @property
     def threaded(self) -> bool:
         """Whether products run on several threads of their own, not on those of BLAS."""
+        ...
+
+    @property
+    def work(self) -> Work:
+        """How much work it is."""
         ...
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:

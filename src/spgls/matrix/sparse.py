@@ -14,6 +14,7 @@ from spgls._types import Array, Vector
 from spgls.matrix.between import Between
 from spgls.matrix.dense import panel_moment
 from spgls.matrix.protocol import WIDEST, RowMap, block_length
+from spgls.matrix.work import Work
 
 __all__ = ["SparseMatrix"]
 
@@ -21,6 +22,8 @@ Compressed = Any  # CSR or CSC, matrix or array class
 
 #: Rows fuller than this are squared faster as dense blocks than as sparse products.
 _NEARLY_DENSE = 0.07
+#: What squaring an entry found by index takes, in multiplications of dense matrices.
+_BY_INDEX = 100.0
 #: Up to so many columns, one product for each beats one for all.
 _FEW = 3
 #: From so many stored entries on, compiled products are worth loading.
@@ -61,6 +64,17 @@ class SparseMatrix:
     def threaded(self) -> bool:
         """Where products are compiled."""
         return self._large
+
+    @property
+    def work(self) -> Work:
+        """Stored entries, found by index; rows are squared as dense blocks of columns."""
+        a, (m, n) = self.values, self.shape
+        entries, size = float(a.nnz), float(m * n)
+        nbytes = float(a.data.nbytes + a.indices.nbytes + a.indptr.nbytes)
+        square = size * n
+        if not (self._by_rows and entries > _NEARLY_DENSE * size):
+            square = _BY_INDEX * entries**2 / max(m, 1)
+        return Work(m, n, entries, nbytes, True, square=square, row_square=size * m)
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""

@@ -34,20 +34,25 @@ class ColumnReduction(Reduction):
 
     def lift(self, x: Vector, fill: float) -> Vector:
         """``v = V x`` plus a vector that the data sees least, or not at all."""
-        v = self.vectors @ x
+        v = self.lift_span(x)
         if fill > 0.0 and self.game.nullity:
             v += fill * canonical_direction(self.vectors, inside=False)
         elif fill > 0.0:
             lowest = self.game.sigma == self.game.sigma.min()
             v += fill * canonical_direction(self.vectors[:, lowest], inside=True)
-        return np.asarray(v)
+        return v
 
-    def free_part(self, v: Vector, alpha: float) -> Vector:
+    def lift_span(self, x: Array) -> Array:
+        """``V x``."""
+        return np.asarray(self.vectors @ x)
+
+    def free_part(self, v: Array, alpha: float | Vector) -> Array:
         """``F^+[(1+alpha) y - alpha z - A v]`` for the immutable columns."""
         fixed = self.free_map
         n = len(v)
         f_y, f_z = fixed[:, n], fixed[:, n + 1]
-        return np.asarray(f_y + alpha * (f_y - f_z) - fixed[:, :n] @ v)
+        targets = f_y + np.multiply.outer(alpha, f_y - f_z)
+        return np.asarray(targets.T - fixed[:, :n] @ v)
 
 
 def reduce_by_gram(data: GameData) -> ColumnReduction | None:

@@ -29,6 +29,8 @@ _DEFLATED = 64 * EPS
 _SAME_START = 64 * EPS
 #: Solutions at earlier restarts that are remembered.
 _PAST = 20
+#: Entries of long vectors that are made at once for their lengths alone.
+_LONG = 2**20
 
 
 class KrylovSpace:
@@ -173,6 +175,14 @@ class KrylovSpace:
             return float(np.linalg.norm(self._coupling @ h[len(h) - self._last :]))
         return float(np.linalg.norm(self.outside(h)))
 
+    def residuals(self, h: Array) -> Vector:
+        """``|outside(h)|`` of each column."""
+        if self._head is None:
+            return _lengths(self._coupling @ h[len(h) - self._last :])
+        width = max(_LONG // self.size, 1)
+        pieces = [h[:, at : at + width] for at in range(0, h.shape[1], width)]
+        return np.concatenate([_lengths(self.outside(piece)) for piece in pieces])
+
     def outside_factor(self, basis: Array) -> Array:
         """A small ``F`` with ``|F x| = |outside(basis x)|``, for many residuals at once."""
         if self._head is None:
@@ -247,7 +257,7 @@ def _cross(Q: Array, W: Array) -> Array:
 def _combine(Q: Array, h: Array) -> Array:
     """``Q h``, likewise."""
     if h.shape[1] > 4:
-        return np.asarray(Q @ h)
+        return np.asarray((h.T @ Q.T).T)
     out = np.empty((len(Q), h.shape[1]), order="F")
     for j in range(h.shape[1]):
         np.dot(Q, h[:, j], out=out[:, j])

@@ -52,48 +52,69 @@ class Reduction(ABC):
         """Priced coefficients from singular coordinates and a norm in the lowest space."""
 
     @abstractmethod
-    def free_part(self, v: Vector, alpha: float) -> Vector:
-        """Best coefficients of the immutable columns for given ``v``."""
+    def lift_span(self, x: Array) -> Array:
+        """Priced coefficients from singular coordinates alone, a vector or a block of columns."""
+
+    def lift_many(self, x: Array, fill: Vector) -> Array:
+        """A column of priced coefficients for each row of coordinates, in one product."""
+        v = self.lift_span(x.T)
+        for i in np.flatnonzero(fill).tolist():
+            v[:, i] = self.lift(x[i], float(fill[i]))
+        return v
+
+    @abstractmethod
+    def free_part(self, v: Array, alpha: float | Vector) -> Array:
+        """Best coefficients of the immutable columns for given ``v``, or for each column of it."""
 
     def rounding(
         self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
     ) -> float:
-        """Bound on what rounding in the reduction can have done to the value of a game.
+        """As :meth:`roundings`, for one game."""
+        numbers = {"s": s, "c": c, "nu": nu, "value": value}
+        rows = {name: np.array([number]) for name, number in numbers.items()}
+        return float(self.roundings(v[:, None], **rows, filled=np.array([filled]))[0])
+
+    def roundings(
+        self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
+    ) -> Vector:
+        """Bounds on what rounding in the reduction can have done to the values of games.
 
         Parameters
         ----------
-        v : ndarray
-            Priced coefficients of the optimum.
-        s, c : float
+        v : ndarray of shape (n, G)
+            Priced coefficients of the optima.
+        s, c : ndarray of shape (G,)
             Weights of predictions and of goals in the learner's errors; a ``c`` that rounding may
             have chosen is one.
-        nu : float
-            Multiplier.
-        value : float
-            Value of the game.
-        filled : bool
-            Whether the optimum has a part that the data does not see.
+        nu : ndarray of shape (G,)
+            Multipliers.
+        value : ndarray of shape (G,)
+            Values of the games.
+        filled : ndarray of bool
+            Whether an optimum has a part that the data does not see.
         """
         game = self.game
-        size = self._target_size(c) + float(np.linalg.norm(self.scale * v)) * s
+        squares = v * v
+        scale = np.broadcast_to(np.asarray(self.scale) ** 2, len(v))
+        size = self._target_size(c) + np.sqrt(scale @ squares) * s
         if self.squared:
             top = float(game.sigma.max()) if game.size else 0.0
-            size += top * float(np.linalg.norm(v)) * s
-            return float(_ULPS * size**2) + self._unseen(c, nu)
-        return float(2 * np.sqrt(value) * _ULPS * size + (_ULPS * size) ** 2)
+            size = size + top * np.sqrt(squares.sum(axis=0)) * s
+            return np.asarray(_ULPS * size**2 + self._unseen(c, nu))
+        return np.asarray(2 * np.sqrt(value) * _ULPS * size + (_ULPS * size) ** 2)
 
-    def _target_size(self, c: float) -> float:
+    def _target_size(self, c: Vector) -> Vector:
         """``|y| + c|z|`` before projection."""
         y, z = self.data.centred
-        return float(np.sqrt(self.data.loss(y)) + c * np.sqrt(self.data.loss(z)))
+        return np.asarray(np.sqrt(self.data.loss(y)) + c * np.sqrt(self.data.loss(z)))
 
-    def _unseen(self, c: float, nu: float) -> float:
+    def _unseen(self, c: Vector, nu: Vector) -> Vector:
         """What directions taken for zero could have explained at the solution's multiplier."""
         game = self.game
         if game.nullity == 0 or self.cut == 0.0:
-            return 0.0
+            return np.zeros(len(c))
         outside = game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz
-        return float(max(outside, 0.0) * self.cut / (self.cut + max(nu, 0.0)))
+        return np.asarray(np.maximum(outside, 0.0) * self.cut / (self.cut + np.maximum(nu, 0.0)))
 
     def evaluation_rounding(
         self, coef: Vector, intercept: float, objective: float, *, s: float, c: float

@@ -34,22 +34,26 @@ class KrylovReduction(Reduction):
     def lift(self, x: Vector, fill: float) -> Vector:
         """``v = Q U x`` and, in the hard case, a vector of the null space or the lowest one."""
         if fill == 0.0:
-            return self.space.combine(self.vectors @ x)
+            return self.lift_span(x)
         if self.null is not None:
-            return np.asarray(self.space.combine(self.vectors @ x) + fill * self.null)
+            return np.asarray(self.lift_span(x) + fill * self.null)
         lowest = np.zeros_like(x)
         lowest[int(np.argmin(self.game.sigma))] = fill
-        return self.space.combine(self.vectors @ (x + lowest))
+        return self.lift_span(x + lowest)
 
-    def free_part(self, v: Vector, alpha: float) -> Vector:
+    def lift_span(self, x: Array) -> Array:
+        """``Q U x``."""
+        return self.space.combine(self.vectors @ x)
+
+    def free_part(self, v: Array, alpha: float | Vector) -> Array:
         """Least squares of what ``v`` leaves, on intercept and immutable columns."""
         return self.data.free_coefficients(v, alpha)
 
-    def rounding(
-        self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
-    ) -> float:
+    def roundings(
+        self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
+    ) -> Vector:
         """Rounding, and what the span does not hold."""
-        own = super().rounding(v, s=s, c=c, nu=nu, value=value, filled=filled)
+        own = super().roundings(v, s=s, c=c, nu=nu, value=value, filled=filled)
         return own + self.truncation
 
     def residual_factor(self) -> Array:

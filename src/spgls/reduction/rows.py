@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, qr, svd
@@ -30,28 +31,34 @@ class RowReduction(Reduction):
 
     def lift(self, x: Vector, fill: float) -> Vector:
         """``v = (PA)' U (x/sigma)`` plus a vector the data does not see."""
-        v = self.data.projected.cross(self.vectors @ (x / self.game.sigma))
+        v = self.lift_span(x)
         if fill > 0.0:
-            v += fill * self._null_direction()
+            v += fill * self._null_direction
         return v
 
-    def free_part(self, v: Vector, alpha: float) -> Vector:
+    def lift_span(self, x: Array) -> Array:
+        """``(PA)' U (x/sigma)``."""
+        return self.data.projected.cross(self.vectors @ (x.T / self.game.sigma).T)
+
+    def free_part(self, v: Array, alpha: float | Vector) -> Array:
         """Least squares of what ``v`` leaves, on intercept and immutable columns."""
         return self.data.free_coefficients(v, alpha)
 
-    def rounding(
-        self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
-    ) -> float:
+    def roundings(
+        self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
+    ) -> Vector:
         """As on the column side, but a kernel matrix perturbs the value through the residual."""
         if not self.squared:
-            return super().rounding(v, s=s, c=c, nu=nu, value=value, filled=filled)
+            return super().roundings(v, s=s, c=c, nu=nu, value=value, filled=filled)
         game = self.game
         base = self._target_size(c) ** 2
         top = float(game.sigma.max()) if game.size else 0.0
-        if nu > 0.0:
-            return float(8 * EPS * (base + top**2 * value / nu)) + self._unseen(c, nu)
-        return float("inf") if filled else float(8 * EPS * base)
+        positive = nu > 0.0
+        share = np.divide(value, nu, out=np.zeros_like(nu), where=positive)
+        right = 8 * EPS * (base + top**2 * share) + self._unseen(c, nu)
+        return np.where(positive, right, np.where(filled, np.inf, 8 * EPS * base))
 
+    @cached_property
     def _null_direction(self) -> Vector:
         """As ``canonical_direction``, without a basis of the size of the columns."""
         a = self.data.projected

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from spgls.solvers.admm import ADMM
-from spgls.solvers.base import Capabilities, PopulationSolver, Solver, available_solvers, resolve
+from spgls.solvers.base import (
+    Capabilities,
+    PathSolver,
+    PopulationSolver,
+    Solver,
+    available_solvers,
+    resolve,
+)
 from spgls.solvers.bisection import Bisection
 from spgls.solvers.gltr import GLTR
 from spgls.solvers.iterate import Controls
@@ -12,7 +19,7 @@ from spgls.solvers.ltrsr import LTRSR
 from spgls.solvers.rtr_newton import RTRNewton
 from spgls.solvers.sdp import SDP
 from spgls.solvers.socp import SOCP
-from spgls.solvers.solution import Solution, Stats, Status, Step
+from spgls.solvers.solution import Solution, Stats, Status, Step, latest
 from spgls.solvers.spectral import Spectral
 
 __all__ = [
@@ -25,6 +32,7 @@ __all__ = [
     "Capabilities",
     "Controls",
     "Krylov",
+    "PathSolver",
     "PopulationSolver",
     "RTRNewton",
     "Solution",
@@ -34,5 +42,6 @@ __all__ = [
     "Status",
     "Step",
     "available_solvers",
+    "latest",
     "resolve",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -11,7 +12,16 @@ from spgls.providers import Population
 from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution
 
-__all__ = ["Capabilities", "PopulationSolver", "Solver", "available_solvers", "register", "resolve"]
+__all__ = [
+    "Capabilities",
+    "PathSolver",
+    "PopulationSolver",
+    "Solver",
+    "available_solvers",
+    "register",
+    "resolve",
+    "solve_by_kind",
+]
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,43 @@ class PopulationSolver(Protocol):
     ) -> Solution:
         """Solve one game against a population."""
         ...
+
+
+@runtime_checkable
+class PathSolver(Protocol):
+    """A solver that gains by solving many games on the same data together."""
+
+    def solve_path(
+        self,
+        data: GameData,
+        gammas: Sequence[float | Population],
+        controls: Controls,
+        ridge: float = 0.0,
+    ) -> tuple[Solution, ...]:
+        """Solve a game for each strength or population, in the order given.
+
+        Numbers are games of the paper; a ridge belongs to the populations. ``stats`` of a solution
+        tell what had been spent on all of them together when it was found.
+        """
+        ...
+
+
+def solve_by_kind(
+    gammas: Sequence[float | Population],
+    numbers: Callable[[list[float]], tuple[Solution, ...]],
+    populations: Callable[[list[Population]], tuple[Solution, ...]],
+) -> tuple[Solution, ...]:
+    """Solve the numbers together, then the populations, and put them in the order given."""
+    mixed = [i for i, gamma in enumerate(gammas) if isinstance(gamma, Population)]
+    single = [i for i, gamma in enumerate(gammas) if not isinstance(gamma, Population)]
+    found: dict[int, Solution] = {}
+    if single:
+        strengths = [float(gamma) for gamma in gammas if not isinstance(gamma, Population)]
+        found.update(zip(single, numbers(strengths), strict=True))
+    if mixed:
+        others = [gamma for gamma in gammas if isinstance(gamma, Population)]
+        found.update(zip(mixed, populations(others), strict=True))
+    return tuple(found[i] for i in range(len(gammas)))
 
 
 _REGISTRY: dict[str, type[Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -24,15 +24,20 @@ from spgls.sphere import (
     stationarity,
 )
 from spgls.sphere.certificate import stationarity_unit
+from spgls.sphere.secular import Outcome
 
 __all__ = [
     "ULPS",
     "Clock",
     "Engine",
     "certify_predictor",
+    "judge",
+    "recover",
     "reduce_and_solve",
     "representable",
     "solve_by_reduction",
+    "status_of",
+    "trustworthy",
 ]
 
 #: Beyond this ratio of the coefficients' reach to the labels, predictions cancel to nothing.
@@ -64,32 +69,52 @@ class Clock:
         return Stats(self.passes, iterations, perf_counter() - self._start, self.stages)
 
 
+#: Solves some of several games, named by their numbers, on one reduction: each solution, and
+#: whether squaring the data can be trusted with it.
+Attempt: TypeAlias = Callable[[Reduction, Clock, list[int]], list[tuple[Solution, bool]]]
+
+
 def reduce_and_solve(
-    data: GameData, engine: Engine, attempt: Callable[[Reduction, Clock], tuple[Solution, bool]]
-) -> Solution:
+    data: GameData, engine: Engine, games: int, attempt: Attempt, clock: Clock | None = None
+) -> tuple[Solution, ...]:
     """Reduce by squaring the data, and again without squaring it where that was not enough.
 
     Parameters
     ----------
     data : GameData
-        The data of the game.
+        The data of the games.
     engine : {"auto", "gram", "qr"}
         Which reduction; ``"auto"`` tries the first.
+    games : int
+        How many games are played on it.
     attempt : callable
-        Makes a solution from a reduction, and says whether squaring can be trusted with it.
+        Makes solutions from a reduction, and says whether squaring can be trusted with each.
+    clock : Clock, optional
+        Goes on with a count; a new one by default.
     """
-    clock = Clock()
+    clock = clock or Clock()
+    found: dict[int, Solution] = {}
     if engine != "qr":
-        reduction = reduce_spectral(data, "gram")
-        clock.lap("reduction", 1.0)
+        reduction = _reduced(data, "gram", clock)
         if reduction is not None:
-            solution, trusted = attempt(reduction, clock)
-            if engine == "gram" or trusted:
-                return solution
-    reduction = reduce_spectral(data, "qr")
-    assert reduction is not None
-    clock.lap("reduction", 1.0)
-    return attempt(reduction, clock)[0]
+            for i, (solution, trusted) in enumerate(attempt(reduction, clock, list(range(games)))):
+                if engine == "gram" or trusted:
+                    found[i] = solution
+    left = [i for i in range(games) if i not in found]
+    if left:
+        reduction = _reduced(data, "qr", clock)
+        assert reduction is not None
+        solved = (solution for solution, _ in attempt(reduction, clock, left))
+        found.update(zip(left, solved, strict=True))
+    return tuple(found[i] for i in range(games))
+
+
+def _reduced(data: GameData, engine: Literal["gram", "qr"], clock: Clock) -> Reduction | None:
+    """Reduce, and count the read of the data unless an earlier game on it made it."""
+    passes = 0.0 if engine in data.reductions else 1.0
+    reduction = reduce_spectral(data, engine)
+    clock.lap("reduction", passes)
+    return reduction
 
 
 def solve_by_reduction(
@@ -124,22 +149,22 @@ def solve_by_reduction(
         Solves a reduced game in another way, for solutions that their own bound does not confirm.
     """
 
-    def attempt(reduction: Reduction, clock: Clock) -> tuple[Solution, bool]:
+    def attempt(reduction: Reduction, clock: Clock, _: list[int]) -> list[tuple[Solution, bool]]:
         small = small_solver(reduction)
         clock.lap(stage)
-        solution = _recover(name, reduction, small, gamma, controls.tol, clock)
+        solution = recover(name, reduction, small, gamma, controls.tol, clock)
         if solution.status is Status.INACCURATE and second_opinion is not None:
             other = second_opinion(reduction, small)
             if other.value < small.value:
                 clock.lap(stage)
                 small = other
-                solution = _recover(name, reduction, small, gamma, controls.tol, clock)
-        return solution, not reduction.squared or _trustworthy(reduction, small, solution)
+                solution = recover(name, reduction, small, gamma, controls.tol, clock)
+        return [(solution, not reduction.squared or trustworthy(reduction, small, solution))]
 
-    return reduce_and_solve(data, engine, attempt)
+    return reduce_and_solve(data, engine, 1, attempt)[0]
 
 
-def _trustworthy(reduction: Reduction, small: SmallSolution, solution: Solution) -> bool:
+def trustworthy(reduction: Reduction, small: SmallSolution, solution: Solution) -> bool:
     """Whether squaring the data cost nothing that matters.
 
     The certificate speaks for the objective. Which of several optima is the smallest, and whether
@@ -151,7 +176,7 @@ def _trustworthy(reduction: Reduction, small: SmallSolution, solution: Solution)
     return small.nu - small.pole > 1e6 * noise or small.c == 0.0
 
 
-def _recover(
+def recover(
     name: str,
     reduction: Reduction,
     small: SmallSolution,
@@ -164,6 +189,23 @@ def _recover(
     v = reduction.lift(small.x / small.s, small.fill / small.s)
     coef = data.coefficients(v, reduction.free_part(v, small.alpha))
     linear = data.matrix.apply(coef)
+    clock.lap("recovery", 1.0)
+    return judge(name, reduction, small, gamma, tol, clock, v, coef, linear)
+
+
+def judge(
+    name: str,
+    reduction: Reduction,
+    small: SmallSolution,
+    gamma: float,
+    tol: float,
+    clock: Clock,
+    v: Vector,
+    coef: Vector,
+    linear: Vector,
+) -> Solution:
+    """Measure a recovered predictor ``coef``, priced ``v``, by its predictions on the data."""
+    data = reduction.data
     alpha = priced_norm(coef, data.cost) / gamma
     provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
     objective = data.loss(data.residual(linear, provider))
@@ -176,14 +218,14 @@ def _recover(
         objective_rounding=_objective_rounding(reduction, provider, objective),
         label_size=data.loss(data.y),
     )
-    clock.lap("recovery", 1.0)
+    clock.lap("recovery")
     return Solution(
         coef=coef,
         intercept=provider.intercept,
         alpha=alpha,
         multiplier=gamma * small.nu / 4,
         objective=objective,
-        status=_status(reduction, small, gamma, alpha, certificate.relative_gap, tol),
+        status=status_of(reduction, small.outcome, gamma * alpha, certificate.relative_gap, tol),
         solver=name,
         certificate=certificate,
         stats=clock.stats(small.steps),
@@ -204,23 +246,19 @@ def _objective_rounding(reduction: Reduction, provider: Provider, objective: flo
     return reduction.evaluation_rounding(provider.coef, provider.intercept, objective, s=s, c=c)
 
 
-def _status(
-    reduction: Reduction,
-    small: SmallSolution,
-    gamma: float,
-    alpha: float,
-    relative_gap: float,
-    tol: float,
+def status_of(
+    reduction: Reduction, outcome: Outcome, t: float, relative_gap: float, tol: float
 ) -> Status:
-    if not representable(reduction.game, gamma * alpha):
+    """How a solve ended, whose coefficients have the squared priced norm ``t``."""
+    if not representable(reduction.game, t):
         return Status.UNREPRESENTABLE
     if relative_gap > tol:
         return Status.INACCURATE
     if len(reduction.data.changeable) == 0:
         return Status.LEAST_SQUARES
-    if small.outcome == "unattained":
+    if outcome == "unattained":
         return Status.UNATTAINED
-    return Status.SEVERAL_OPTIMA if small.outcome == "several" else Status.OPTIMAL
+    return Status.SEVERAL_OPTIMA if outcome == "several" else Status.OPTIMAL
 
 
 def representable(game: ReducedGame, t: float) -> bool:

@@ -19,12 +19,22 @@ from spgls.sphere.certificate import Certificate
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.problem import from_sphere
 
-__all__ = ["Controls", "Iterate", "finish", "run", "sphere_problem"]
+__all__ = [
+    "CLEAR",
+    "Controls",
+    "Iterate",
+    "certify_residual",
+    "finish",
+    "measure",
+    "run",
+    "sphere_problem",
+    "status_at_end",
+]
 
 #: A solver aims at this share of the gap allowed, so that rounding does not spoil the certificate.
 _AIM = 0.5
 #: An objective above this share of its terms keeps enough digits to be trusted without the data.
-_CLEAR = 1e-4
+CLEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -265,13 +275,23 @@ def finish(
     slope += multiplier * r
     residual = norm(slope)
     size = spread + 2 * problem.slope + problem.p
-    if objective >= _CLEAR * size and data.free_basis.shape[1] == 0:
+    if objective >= CLEAR * size and data.free_basis.shape[1] == 0:
         intercept, rounding = 0.0, 16 * EPS * size
     else:
-        intercept, objective, rounding = _measure(data, coef, gamma)
+        intercept, objective, rounding = measure(data, coef, gamma, data.matrix.apply(coef))
         problem.passes += 1.0
     lowest = None if best is None else best.lowest
-    certificate = _certify(data, problem, objective, rounding, residual, multiplier, lowest, proved)
+    certificate = certify_residual(
+        data,
+        problem.yy,
+        problem.slope,
+        objective,
+        rounding,
+        residual,
+        multiplier,
+        lowest,
+        proved,
+    )
     several = best is not None and best.several
     return Solution(
         coef=coef,
@@ -279,7 +299,7 @@ def finish(
         alpha=alpha,
         multiplier=multiplier,
         objective=objective,
-        status=_status(status, certificate, controls.tol, unattained, several),
+        status=status_at_end(status, certificate, controls.tol, unattained, several),
         solver=name,
         certificate=certificate,
         stats=Stats(problem.passes, iterations, perf_counter() - start, stages or {}),
@@ -332,9 +352,10 @@ def _step_back_from_infinity(problem: SphereProblem, r: Vector, tol: float) -> V
     return np.append(2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s)
 
 
-def _measure(data: GameData, coef: Vector, gamma: float) -> tuple[float, float, float]:
-    """Best intercept, objective and its rounding, from one more read of the data."""
-    linear = data.matrix.apply(coef)
+def measure(
+    data: GameData, coef: Vector, gamma: float, linear: Vector
+) -> tuple[float, float, float]:
+    """Best intercept, objective and its rounding, from the predictions ``X w`` of all rows."""
     alpha = priced_norm(coef, data.cost) / gamma
     provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
     objective = data.loss(data.residual(linear, provider))
@@ -345,19 +366,20 @@ def _measure(data: GameData, coef: Vector, gamma: float) -> tuple[float, float, 
     return provider.intercept, objective, rounding
 
 
-def _certify(
+def certify_residual(
     data: GameData,
-    problem: SphereProblem,
+    yy: float,
+    slope: float,
     objective: float,
     rounding: float,
     residual: float,
     multiplier: float,
-    lowest: float | None,
-    proved: float | None,
+    lowest: float | None = None,
+    proved: float | None = None,
 ) -> Certificate:
     """Bound the gap by the residual: proved by ``H >= 0``, or estimated by its least Ritz value.
 
-    Where the method has a proof of its own, that one counts.
+    Where the method has a proof of its own, that one counts. ``slope`` is ``|g|``.
     """
     gap = _proved_gap(residual, multiplier) if proved is None else proved
     # A sum of squares is not negative, so the objective itself bounds the gap.
@@ -369,11 +391,11 @@ def _certify(
             gap, kind = estimate, "estimated"
     gap = gap + rounding
     lower = max(0.0, objective - gap)
-    unit = problem.slope + abs(multiplier)
+    unit = slope + abs(multiplier)
     return Certificate(
         lower_bound=lower,
         gap=gap,
-        relative_gap=_relative(gap, problem.yy, data),
+        relative_gap=_relative(gap, yy, data),
         kkt_residual=residual / (unit or residual) if residual else 0.0,
         kind=kind,
     )
@@ -386,13 +408,14 @@ def _relative(gap: float, yy: float, data: GameData) -> float:
     return 0.0 if gap <= 64 * EPS * data.loss(data.y) else np.inf
 
 
-def _status(
+def status_at_end(
     status: Status | None,
     certificate: Certificate,
     tol: float,
     unattained: bool,
     several: bool,
 ) -> Status:
+    """How a method ended: well, by its certificate, or as it said itself."""
     if certificate.relative_gap <= tol:
         if unattained:
             return Status.UNATTAINED

@@ -10,26 +10,21 @@ from typing import ClassVar
 
 import numpy as np
 
+from spgls._threads import one_blas_thread
 from spgls._types import Array
 from spgls._validation import check_count
 from spgls.data import GameData
 from spgls.providers import Population
 from spgls.reduction import KrylovSpace
 from spgls.reduction.ritz import natural_width, start_block
-from spgls.solvers.base import Capabilities, register
+from spgls.solvers.base import Capabilities, register, solve_by_kind
 from spgls.solvers.hard import with_hard_case
 from spgls.solvers.interpolate import with_interpolation
-from spgls.solvers.iterate import Controls, Iterate, finish, run, sphere_problem
+from spgls.solvers.iterate import Controls, Iterate, run, sphere_problem
+from spgls.solvers.krylov_path import solve_strengths
 from spgls.solvers.krylov_population import solve_mixed_krylov
-from spgls.solvers.projected import (
-    Schedule,
-    block_iterates,
-    project,
-    restart_from,
-    single_iterates,
-    singular,
-)
-from spgls.solvers.solution import Solution, Stats, Status, Step
+from spgls.solvers.projected import block_iterates, single_iterates, singular
+from spgls.solvers.solution import Solution, Stats, Status, latest
 from spgls.solvers.spectral import Spectral
 from spgls.sphere.operator import SphereProblem
 
@@ -126,40 +121,79 @@ class Krylov:
         )
 
     def solve_path(
-        self, data: GameData, gammas: Sequence[float], controls: Controls
+        self,
+        data: GameData,
+        gammas: Sequence[float | Population],
+        controls: Controls,
+        ridge: float = 0.0,
     ) -> tuple[Solution, ...]:
-        """Solve one game for each strength, on one space.
+        """Solve one game for each strength or population, on one space.
 
-        ``stats`` of each solution tell what had been spent on all of them together when it was
-        found.
+        It grows until it holds the optima of all strengths, then those of one population after the
+        other. Strengths that come out at multipliers of zero or less are not done with it: they
+        are solved exactly where the data is moderate, and each alone where it is not.
         """
         start = perf_counter()
         if len(data.changeable) == 0:
-            return tuple(self.solve(data, gamma, controls) for gamma in gammas)
-        base = sphere_problem(data, gammas[0])
-        found: dict[int, Solution] = {}
-        if base.p_y.any() or base.p_z.any():
-            found = self._path(data, base, gammas, controls, start)
-        return tuple(
-            found[i] if i in found else self.solve(data, gamma, controls)
-            for i, gamma in enumerate(gammas)
-        )
+            exact = Spectral().solve_path(data, gammas, controls, ridge)
+            return tuple(self._named(solution) for solution in exact)
+        # Of the sphere problem only what no strength enters is used: A'y, A'z and the counting.
+        base = sphere_problem(data, 1.0)
+        space = self._space(base, controls)
+
+        def numbers(some: list[float]) -> tuple[Solution, ...]:
+            found: dict[int, Solution] = {}
+            if space.width:
+                with one_blas_thread(data.matrix.threaded):
+                    found = solve_strengths(
+                        self.capabilities.name,
+                        data,
+                        base,
+                        space,
+                        np.array(some),
+                        controls,
+                        controls.max_iter or self.max_iter,
+                        self.hard_case,
+                        start,
+                    )
+            return self._completed(data, some, found, base, controls, start)
+
+        def populations(some: list[Population]) -> tuple[Solution, ...]:
+            def make_space(more: Array | None) -> KrylovSpace:
+                return space if more is None else self._space(base, controls, more)
+
+            return tuple(
+                self._population(data, base, make_space, population, ridge, controls, start)
+                for population in some
+            )
+
+        return solve_by_kind(gammas, numbers, populations)
 
     def solve_population(
         self, data: GameData, population: Population, ridge: float, controls: Controls
     ) -> Solution:
         """Solve one game against a population, or with a ridge."""
         start = perf_counter()
-        exact = Spectral()
         if len(data.changeable) == 0:
-            return self._named(exact.solve_population(data, population, ridge, controls))
-        # Of the sphere problem only what no strength enters is used: A'y, A'z and the counting.
+            return self._named(Spectral().solve_population(data, population, ridge, controls))
         problem = sphere_problem(data, 1.0)
-        limit = controls.max_iter or self.max_iter
 
         def make_space(more: Array | None) -> KrylovSpace:
             return self._space(problem, controls, more)
 
+        return self._population(data, problem, make_space, population, ridge, controls, start)
+
+    def _population(
+        self,
+        data: GameData,
+        problem: SphereProblem,
+        make_space: Callable[[Array | None], KrylovSpace],
+        population: Population,
+        ridge: float,
+        controls: Controls,
+        start: float,
+    ) -> Solution:
+        limit = controls.max_iter or self.max_iter
         solution = solve_mixed_krylov(
             self.capabilities.name,
             data,
@@ -176,75 +210,42 @@ class Krylov:
             solution,
             controls,
             start,
-            lambda: exact.solve_population(data, population, ridge, controls),
+            lambda: Spectral().solve_population(data, population, ridge, controls),
         )
 
-    def _path(
+    def _completed(
         self,
         data: GameData,
+        gammas: list[float],
+        found: dict[int, Solution],
         base: SphereProblem,
-        gammas: Sequence[float],
         controls: Controls,
         start: float,
-    ) -> dict[int, Solution]:
-        """Solutions by number; those at multipliers of zero or less are left out."""
-        aim, limit = controls.aim(base.yy), controls.max_iter or self.max_iter
-        problems = [_Strength(base, gamma) for gamma in gammas]
-        history: list[list[Step]] = [[] for _ in gammas]
-        found: dict[int, Solution] = {}
-        pending = list(range(len(gammas)))
-        space, schedule = self._space(base, controls), Schedule()
-        last: dict[int, Array] = {}
-        while pending:
-            restart_from(space, [last[i] for i in pending if i in last])
-            space.extend()
-            ended = space.width == 0 or space.steps >= limit
-            if not (schedule.due(space) or ended):
-                continue
-            reduction = project(data, space)
-            for i in tuple(pending):
-                problems[i].passes = base.passes
-                iterate, last[i] = reduction.sphere_iterate(problems[i], controls.tol)
-                seconds = perf_counter() - start
-                step = Step(space.steps, iterate.objective, iterate.residual, base.passes, seconds)
-                history[i].append(step)
-                if not (ended or iterate.gap() <= aim):
-                    continue
-                pending.remove(i)
-                if iterate.multiplier > aim:
-                    found[i] = self._finished(
-                        data, problems[i], iterate, controls, start, tuple(history[i]), space
-                    )
-            if ended:
-                break
-        return found
-
-    def _finished(
-        self,
-        data: GameData,
-        problem: SphereProblem,
-        iterate: Iterate,
-        controls: Controls,
-        start: float,
-        history: tuple[Step, ...],
-        space: KrylovSpace,
-    ) -> Solution:
-        status = Status.ITERATION_LIMIT if space.width else None
-        name = self.capabilities.name
-        solution = finish(
-            name,
-            data,
-            problem,
-            iterate,
-            status,
-            controls,
-            start=start,
-            iterations=space.steps,
-            history=history,
-        )
-        return self._or_exactly(
-            data, solution, controls, start, lambda: Spectral().solve(data, problem.gamma, controls)
-        )
+    ) -> tuple[Solution, ...]:
+        """All solutions: those left out of a path, and those it did not certify, by other means."""
+        limited = controls.max_iter is not None
+        doubtful = [i for i, solution in found.items() if _unfinished(solution, limited)]
+        missing = [i for i in range(len(gammas)) if i not in found]
+        spent = Stats(base.passes, latest(found.values()).iterations, perf_counter() - start)
+        solved: dict[int, Solution] = {}
+        if min(data.matrix.shape) <= self.fall_back and not limited:
+            # For more than one of them a reduction takes less than what each would need alone.
+            exactly = doubtful + (missing if len(missing) > 1 else [])
+            some = [gammas[i] for i in exactly]
+            if some:
+                solved.update(
+                    zip(exactly, Spectral().solve_path(data, some, controls), strict=True)
+                )
+        for i in missing:
+            if i not in solved:
+                before = latest(solved.values())
+                alone = self.solve(data, gammas[i], controls)
+                solved[i] = replace(alone, stats=before.plus(alone.stats))
+        for i, solution in solved.items():
+            history = solution.history or (found[i].history if i in found else ())
+            stats = spent.plus(solution.stats)
+            found[i] = replace(self._named(solution), stats=stats, history=history)
+        return tuple(found[i] for i in range(len(gammas)))
 
     def _space(
         self, problem: SphereProblem, controls: Controls, more: Array | None = None
@@ -280,9 +281,7 @@ class Krylov:
 
         A limit or a callback of the user's is no reason to go on by other means.
         """
-        ended = (Status.STOPPED, Status.UNATTAINED)
-        limited = solution.status is Status.ITERATION_LIMIT and controls.max_iter is not None
-        if solution.status.ok or solution.status in ended or limited:
+        if not _unfinished(solution, controls.max_iter is not None):
             return solution
         if min(data.matrix.shape) > self.fall_back:
             return solution
@@ -308,13 +307,11 @@ def _up_to_limit(iterates: Iterator[Iterate]) -> Iterator[Iterate]:
         yield iterate
 
 
-class _Strength(SphereProblem):
-    """The sphere problem of another strength on the same data, without another read."""
+def _unfinished(solution: Solution, limited: bool) -> bool:
+    """Whether a solution should be had by other means: not certified, and not by the user's wish.
 
-    def __init__(self, other: SphereProblem, gamma: float) -> None:
-        self.__dict__.update(other.__dict__)
-        self.__dict__.pop("slope", None)
-        self.gamma = gamma
-        self._half = np.sqrt(gamma) / 2
-        self.p_y, self.p_z = other.p_y, other.p_z
-        self.g = np.append(self._half * (self.p_z / 2 - self.p_y), other.g[-1])
+    ``limited`` is whether the limit on iterations was the user's.
+    """
+    ended = (Status.STOPPED, Status.UNATTAINED)
+    by_wish = solution.status is Status.ITERATION_LIMIT and limited
+    return not (solution.status.ok or solution.status in ended or by_wish)

@@ -132,7 +132,12 @@ class _Growth:
         schedule = Schedule()
         self.small = None
         self._project(space)
-        looked = 0
+        looked = space.count
+        if looked:
+            # Others have grown it already.
+            self._search()
+            if space.width == 0 or self.excess <= self.aim:
+                return
         while space.width:
             restart_from(space, self._wanted())
             space.extend()

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.population import PopulationSolution, solve_population
-from spgls.providers import Population, priced_norm
+from spgls.providers import Population, priced_norm, priced_norms
 from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction, reduce_spectral
 from spgls.solvers.by_reduction import ULPS, Clock, Engine, reduce_and_solve, representable
+from spgls.solvers.groups import Groups, Moments
 from spgls.solvers.iterate import Controls
+from spgls.solvers.path_by_reduction import column_chunks, is_clear
 from spgls.solvers.solution import Solution, Status
 from spgls.sphere import Certificate, build_certificate
 
-__all__ = ["certify_against_population", "solve_mixed"]
+__all__ = ["certify_against_population", "solve_mixed", "solve_mixed_path"]
 
 
 def solve_mixed(
@@ -29,7 +31,7 @@ def solve_mixed(
     controls: Controls,
     engine: Engine,
 ) -> Solution:
-    """Solve one game against a population.
+    """Solve one game against a population; its objective is measured on the data.
 
     Parameters
     ----------
@@ -46,43 +48,113 @@ def solve_mixed(
     engine : {"auto", "gram", "qr"}
         Which reduction.
     """
-    groups = _Groups(population)
+    games = _Games(name, data, [population], ridge, controls, measured=True)
+    return reduce_and_solve(data, engine, 1, games.attempt)[0]
 
-    def attempt(reduction: Reduction, clock: Clock) -> tuple[Solution, bool]:
-        small = solve_population(
-            reduction.game,
+
+def solve_mixed_path(
+    name: str,
+    data: GameData,
+    populations: Sequence[Population],
+    ridge: float,
+    controls: Controls,
+    engine: Engine,
+    clock: Clock,
+) -> tuple[Solution, ...]:
+    """Solve a game against each of several populations, from one reduction.
+
+    Parameters as for :func:`solve_mixed`, and a clock that counts what is spent. Objectives are
+    measured on the data only where the reduction leaves them fewer than ten digits.
+    """
+    games = _Games(name, data, populations, ridge, controls, measured=False)
+    return reduce_and_solve(data, engine, len(populations), games.attempt, clock)
+
+
+class _Games:
+    """Games on the same data against several populations."""
+
+    def __init__(
+        self,
+        name: str,
+        data: GameData,
+        populations: Sequence[Population],
+        ridge: float,
+        controls: Controls,
+        *,
+        measured: bool,
+    ) -> None:
+        self.name, self.data, self.populations = name, data, populations
+        self.ridge, self.tol, self.measured = ridge, controls.tol, measured
+        self.groups = [Groups(population) for population in populations]
+
+    def attempt(
+        self, reduction: Reduction, clock: Clock, games: list[int]
+    ) -> list[tuple[Solution, bool]]:
+        """Solve some of the games on one reduction; whether squaring can be trusted with each."""
+        data = self.data
+        small = [self._search(reduction.game, i) for i in games]
+        clock.lap("small problem")
+        best = [self.groups[i].at(found.t) for i, found in zip(games, small, strict=True)]
+        x, fill = np.stack([f.x for f in small]), np.array([f.fill for f in small])
+        v = reduction.lift_many(x, fill)
+        coef = data.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
+        reach = priced_norms(coef, data.cost).tolist()
+        reached = [self.groups[i].at(t) for i, t in zip(games, reach, strict=True)]
+        rounding = _bound_roundings(reduction, v, small, best)
+        clear = is_clear(rounding, np.array([f.value for f in small]), self.tol, reduction.game.yy)
+        losses, intercepts = [np.nan] * len(games), np.zeros(len(games))
+        if clear.any() and not self.measured:
+            intercepts = data.best_intercepts(coef, np.array([at.pull for at in reached]))
+            losses = [f.value - self.ridge * f.t for f in small]
+            clock.lap("recovery", float(data.fit_intercept))
+        unclear = np.flatnonzero(~clear) if not self.measured else np.arange(len(games))
+        for some in column_chunks(data, unclear):
+            linear = data.matrix.apply(np.ascontiguousarray(coef[:, some]))
+            for column, i in enumerate(some.tolist()):
+                intercepts[i] = data.best_intercept(linear[:, column], reached[i].pull)
+                losses[i] = _loss(data, reached[i], linear[:, column] + intercepts[i])
+            clock.lap("recovery", 1.0)
+        solved = []
+        for k, i in enumerate(games):
+            predictor, intercept = np.ascontiguousarray(coef[:, k]), float(intercepts[k])
+            size = 2 * float(rounding[k])
+            if k in unclear:
+                size = _loss_rounding(reduction, reached[k], predictor, intercept, losses[k])
+            slope = _stationarity(reduction.game, best[k], small[k], self.ridge)
+            certificate = _certificate(
+                reduction,
+                small[k],
+                float(rounding[k]),
+                losses[k],
+                size,
+                self.ridge * reached[k].t,
+                slope,
+            )
+            solution = Solution(
+                coef=predictor,
+                intercept=intercept,
+                alpha=reached[k].t / np.array(self.populations[i].gammas),
+                multiplier=reached[k].a * small[k].nu,
+                objective=losses[k] + self.ridge * reached[k].t,
+                status=_status(reduction, small[k], certificate, self.tol),
+                solver=self.name,
+                certificate=certificate,
+                stats=clock.stats(small[k].steps),
+            )
+            trusted = not reduction.squared or _trustworthy(reduction, small[k], solution)
+            solved.append((solution, trusted))
+        return solved
+
+    def _search(self, game: ReducedGame, i: int) -> PopulationSolution:
+        groups = self.groups[i]
+        return solve_population(
+            game,
             groups.gammas,
             groups.shares,
-            ridge=ridge,
-            tol=controls.tol / 4,
+            ridge=self.ridge,
+            tol=self.tol / 4,
             ulps=ULPS,
         )
-        clock.lap("small problem")
-        v = reduction.lift(small.x, small.fill)
-        best = groups.at(small.t)
-        coef = data.coefficients(v, reduction.free_part(v, best.pull))
-        linear = data.matrix.apply(coef)
-        reached = groups.at(priced_norm(coef, data.cost))
-        intercept = data.best_intercept(linear, reached.pull)
-        slope = _stationarity(reduction.game, best, small, ridge)
-        certificate, objective = _judge(
-            reduction, small, best, v, reached, coef, intercept, linear, ridge, slope
-        )
-        clock.lap("recovery", 1.0)
-        solution = Solution(
-            coef=coef,
-            intercept=intercept,
-            alpha=reached.t / np.array(population.gammas),
-            multiplier=reached.a * small.nu,
-            objective=objective,
-            status=_status(reduction, small, certificate, controls.tol),
-            solver=name,
-            certificate=certificate,
-            stats=clock.stats(small.steps),
-        )
-        return solution, not reduction.squared or _trustworthy(reduction, small, solution)
-
-    return reduce_and_solve(data, engine, attempt)
 
 
 def certify_against_population(
@@ -91,107 +163,81 @@ def certify_against_population(
     """Judge any predictor by the best value of the game."""
     reduction = reduce_spectral(data, "qr")
     assert reduction is not None
-    groups = _Groups(population)
+    groups = Groups(population)
     small = solve_population(
         reduction.game, groups.gammas, groups.shares, ridge=ridge, tol=_TIGHT, ulps=ULPS
     )
     best, v = groups.at(small.t), reduction.lift(small.x, small.fill)
     linear = data.matrix.apply(coef)
     reached = groups.at(priced_norm(coef, data.cost))
-    slope = _slope(data, reached, coef, intercept, linear, ridge)
-    return _judge(reduction, small, best, v, reached, coef, intercept, linear, ridge, slope)[0]
+    loss = _loss(data, reached, linear + intercept)
+    return _certificate(
+        reduction,
+        small,
+        float(_bound_roundings(reduction, v[:, None], [small], [best])[0]),
+        loss,
+        _loss_rounding(reduction, reached, coef, intercept, loss),
+        ridge * reached.t,
+        _slope(data, reached, coef, intercept, linear, ridge),
+    )
 
 
 #: Gap to which a certificate asked for on its own is proved.
 _TIGHT = 1e-10
 
 
-class _Moments:
-    """Averages over the groups of how much they leave of a prediction, ``s = 1/(1 + t/gamma)``."""
-
-    def __init__(self, gammas: list[float], shares: list[float], t: float) -> None:
-        # Numbers, not arrays: groups are few.
-        self.t = t
-        self.shares = shares
-        self.s = [1.0 / (1.0 + t / gamma) for gamma in gammas]
-        self.c = [t / gamma * s for gamma, s in zip(gammas, self.s, strict=True)]
-        #: Derivatives of s by t.
-        self.slope = [-s * s / gamma for gamma, s in zip(gammas, self.s, strict=True)]
-        self.a = self.k = self.u = 0.0
-        for share, s, c in self.each():
-            self.a += share * s * s
-            self.u += share * s * c
-            self.k += share * c * c
-
-    def each(self) -> Iterator[tuple[float, float, float]]:
-        """Share, ``s`` and ``c = 1 - s`` of every group."""
-        return zip(self.shares, self.s, self.c, strict=True)
-
-    @property
-    def pull(self) -> float:
-        """``u/a``: the alpha of the one provider whose best free part is the population's."""
-        return self.u / self.a
+def _bound_roundings(
+    reduction: Reduction, v: Array, small: list[PopulationSolution], best: list[Moments]
+) -> Vector:
+    """What rounding in the reduction can have done to the values of games."""
+    # Where rounding may have chosen the optimum it may have chosen the goals' weight too.
+    free = [not (f.outcome == "unique" and f.t > 0.0) for f in small]
+    return reduction.roundings(
+        v,
+        s=np.array([sqrt(at.a) for at in best]),
+        c=np.array([1.0 if any_ else sqrt(at.k) for any_, at in zip(free, best, strict=True)]),
+        nu=np.array([f.nu for f in small]),
+        value=np.array([max(f.value, 0.0) for f in small]),
+        filled=np.array([f.fill > 0.0 for f in small]),
+    )
 
 
-class _Groups:
-    """The groups of a population that someone is in."""
-
-    def __init__(self, population: Population) -> None:
-        pairs = zip(population.gammas, population.shares, strict=True)
-        kept = [(gamma, share) for gamma, share in pairs if share > 0.0]
-        self.gammas = [gamma for gamma, _ in kept]
-        self.shares = [share for _, share in kept]
-
-    def at(self, t: float) -> _Moments:
-        """Moments where the coefficients have squared priced norm ``t``."""
-        return _Moments(self.gammas, self.shares, t)
+def _loss(data: GameData, reached: Moments, prediction: Vector) -> float:
+    """Mean over the groups of their sums of squares, measured on the data."""
+    error, gap = prediction - data.y, data.z - data.y
+    return sum(share * data.loss(s * error + c * gap) for share, s, c in reached.each())
 
 
-def _judge(
+def _loss_rounding(
+    reduction: Reduction, reached: Moments, coef: Vector, intercept: float, loss: float
+) -> float:
+    return reduction.evaluation_rounding(
+        coef, intercept, loss, s=sqrt(reached.a), c=sqrt(reached.k)
+    )
+
+
+def _certificate(
     reduction: Reduction,
     small: PopulationSolution,
-    best: _Moments,
-    optimum: Vector,
-    reached: _Moments,
-    coef: Vector,
-    intercept: float,
-    linear: Vector,
-    ridge: float,
+    bound_rounding: float,
+    loss: float,
+    loss_rounding: float,
+    penalty: float,
     slope: float,
-) -> tuple[Certificate, float]:
-    """Certificate and objective, the latter measured on the data group by group."""
-    data, game = reduction.data, reduction.game
-    error, gap = linear + intercept - data.y, data.z - data.y
-    loss = sum(share * data.loss(s * error + c * gap) for share, s, c in reached.each())
-    penalty = ridge * reached.t
-    # Where rounding may have chosen the optimum it may have chosen the goals' weight too.
-    c = sqrt(best.k) if small.outcome == "unique" and small.t > 0.0 else 1.0
-    certificate = build_certificate(
-        game,
+) -> Certificate:
+    return build_certificate(
+        reduction.game,
         objective=loss + penalty,
         bound=small.lower_bound,
         kkt_residual=slope,
-        bound_rounding=reduction.rounding(
-            optimum,
-            s=sqrt(best.a),
-            c=c,
-            nu=small.nu,
-            value=max(small.value, 0.0),
-            filled=small.fill > 0.0,
-        ),
-        objective_rounding=reduction.evaluation_rounding(
-            coef, intercept, loss, s=sqrt(reached.a), c=sqrt(reached.k)
-        )
-        + 4 * EPS * penalty,
-        label_size=data.loss(data.y),
+        bound_rounding=bound_rounding,
+        objective_rounding=loss_rounding + 4 * EPS * penalty,
+        label_size=reduction.data.loss(reduction.data.y),
         kind="proved" if small.proved else "estimated",
     )
-    return certificate, loss + penalty
 
 
-def _stationarity(
-    game: ReducedGame, at: _Moments, small: PopulationSolution, ridge: float
-) -> float:
+def _stationarity(game: ReducedGame, at: Moments, small: PopulationSolution, ridge: float) -> float:
     """Norm of half the gradient of the loss by the coefficients, relative to its terms."""
     if game.size + game.nullity == 0:
         return 0.0
@@ -211,7 +257,7 @@ def _stationarity(
 
 
 def _slope(
-    data: GameData, at: _Moments, coef: Vector, intercept: float, linear: Vector, ridge: float
+    data: GameData, at: Moments, coef: Vector, intercept: float, linear: Vector, ridge: float
 ) -> float:
     """Norm of half the gradient, measured on the data, relative to its terms."""
     if len(data.changeable) == 0:
@@ -227,7 +273,7 @@ def _slope(
     return norm / unit if norm else 0.0
 
 
-def _by_norm(at: _Moments, ee: float, eg: float, gg: float) -> float:
+def _by_norm(at: Moments, ee: float, eg: float, gg: float) -> float:
     """Derivative of the loss by ``t`` where errors and gaps to the goals stay as they are."""
     terms = zip(at.each(), at.slope, strict=True)
     return 2.0 * sum(

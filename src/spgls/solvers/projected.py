@@ -23,6 +23,7 @@ from spgls.sphere.secular import solve_sphere
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
 
 __all__ = [
+    "NULL",
     "Projection",
     "Schedule",
     "block_iterates",
@@ -39,7 +40,7 @@ _KEPT, _SOLUTIONS = 0.5, 8
 
 
 #: Ritz values below this share of the largest may be those of null vectors.
-_NULL = 1e-12
+NULL = 1e-12
 
 
 class Schedule:
@@ -116,7 +117,7 @@ class Projection:
         """
         game, gamma = self.reduction.game, problem.gamma
         # Rounding brings null vectors into the span in the end; they have no part in this.
-        seen = game.d > _NULL * float(game.d.max(initial=0.0))
+        seen = game.d > NULL * float(game.d.max(initial=0.0))
         w = np.stack([game.eta, game.zeta]) * np.divide(seen, game.sigma)
         alpha = smaller_root(w @ w.T, gamma)
         if alpha is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -11,7 +11,7 @@ import numpy as np
 from spgls._types import Vector
 from spgls.sphere.certificate import Certificate
 
-__all__ = ["Solution", "Stats", "Status", "Step"]
+__all__ = ["Solution", "Stats", "Status", "Step", "latest"]
 
 
 class Status(Enum):
@@ -144,6 +144,19 @@ class Stats:
     seconds: float
     stages: Mapping[str, float] = field(default_factory=dict)
 
+    def plus(self, other: Stats) -> Stats:
+        """Both together, one after the other."""
+        stages = {
+            stage: self.stages.get(stage, 0.0) + other.stages.get(stage, 0.0)
+            for stage in (*self.stages, *other.stages)
+        }
+        return Stats(
+            self.passes + other.passes,
+            self.iterations + other.iterations,
+            self.seconds + other.seconds,
+            stages,
+        )
+
     def __repr__(self) -> str:
         return f"Stats({self.passes:g} passes, {self.iterations} iterations, {self.seconds:.3g} s)"
 
@@ -204,3 +217,17 @@ class Solution:
             f"coefficients; {self.solver}, {self.stats.passes:g} passes, "
             f"{self.stats.seconds:.3g} s)"
         )
+
+
+def latest(solutions: Iterable[Solution]) -> Stats:
+    """What had been spent when the last of several solutions on one count was found."""
+    spent = [solution.stats for solution in solutions]
+    if not spent:
+        return Stats(0.0, 0, 0.0)
+    last = max(spent, key=lambda stats: stats.seconds)
+    return Stats(
+        max(stats.passes for stats in spent),
+        max(stats.iterations for stats in spent),
+        last.seconds,
+        last.stages,
+    )

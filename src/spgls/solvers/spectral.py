@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,10 +11,11 @@ from spgls.population import solve_population
 from spgls.providers import Population
 from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction
-from spgls.solvers.base import Capabilities, register
-from spgls.solvers.by_reduction import ULPS, Engine, solve_by_reduction
+from spgls.solvers.base import Capabilities, register, solve_by_kind
+from spgls.solvers.by_reduction import ULPS, Clock, Engine, solve_by_reduction
 from spgls.solvers.iterate import Controls
-from spgls.solvers.mixed import solve_mixed
+from spgls.solvers.mixed import solve_mixed, solve_mixed_path
+from spgls.solvers.path_by_reduction import solve_path_by_reduction
 from spgls.solvers.solution import Solution
 from spgls.sphere import SmallSolution, solve_sphere
 
@@ -71,6 +73,31 @@ class Spectral:
         """Solve one game against a population, or with a ridge."""
         name = self.capabilities.name
         return solve_mixed(name, data, population, ridge, controls, self.engine)
+
+    def solve_path(
+        self,
+        data: GameData,
+        gammas: Sequence[float | Population],
+        controls: Controls,
+        ridge: float = 0.0,
+    ) -> tuple[Solution, ...]:
+        """Solve a game for each strength or population, from one reduction."""
+        name, engine, clock = self.capabilities.name, self.engine, Clock()
+
+        def second_opinion(
+            reduction: Reduction, gamma: float, small: SmallSolution
+        ) -> SmallSolution:
+            return _search(reduction.game, gamma, controls.tol, small)
+
+        def numbers(some: list[float]) -> tuple[Solution, ...]:
+            return solve_path_by_reduction(
+                name, data, some, controls, engine, second_opinion, clock
+            )
+
+        def populations(some: list[Population]) -> tuple[Solution, ...]:
+            return solve_mixed_path(name, data, some, ridge, controls, engine, clock)
+
+        return solve_by_kind(gammas, numbers, populations)
 
 
 def _search(game: ReducedGame, gamma: float, tol: float, small: SmallSolution) -> SmallSolution:

@@ -276,6 +276,9 @@ def _newton(problem: ScaledGame, pole: Pole) -> SmallSolution:
         else:
             hi = min(hi, mu)
             new = mu - f / slope
+        if abs(new - mu) <= 2 * EPS * mu:
+            # Before it meets a bracket that rounding may have closed on the wrong side.
+            break
         if not lo < new < hi:
             new = sqrt(lo * hi) if lo > 0.0 else hi / 1024.0
         if abs(new - mu) <= 2 * EPS * mu or new < _TINY:

@@ -1,0 +1,34 @@
+"""How much work a matrix is, for those who choose a method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What products with a matrix, and its squares, take.
+
+    Attributes
+    ----------
+    rows, columns : int
+        Shape.
+    entries : float
+        Stored entries.
+    bytes : float
+        Memory that one pass reads.
+    by_index : bool
+        Whether the entries of a product are found by index, one after another.
+    square, row_square : float
+        What ``A'A`` and ``AA'`` take, in multiplications of dense matrices.
+    """
+
+    rows: int
+    columns: int
+    entries: float
+    bytes: float
+    by_index: bool
+    square: float
+    row_square: float

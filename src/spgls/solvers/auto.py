@@ -1,0 +1,301 @@
+"""The choice of a solver: predicted costs of each, the reason, and what to do if it was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from spgls._machine import available_memory, threads
+from spgls.data import GameData
+from spgls.matrix import Work
+from spgls.providers import Population
+from spgls.solvers.base import Capabilities
+from spgls.solvers.cost import Cost, krylov_cost, krylov_pass, spectral_cost
+from spgls.solvers.iterate import Controls
+from spgls.solvers.krylov import Krylov
+from spgls.solvers.solution import Solution, Stats, Status
+from spgls.solvers.spectral import Spectral
+
+__all__ = ["Auto", "Option", "Plan", "check_memory", "make_plan"]
+
+#: Data with fewer entries than this is solved before a plan would be made.
+_SMALL = 50_000
+#: A method that may fail to finish has to promise more than this to be tried first.
+_PROMISE = 1.0
+#: Share of the other method's time after which the first is given up.
+_PATIENCE = 0.6
+#: Share of the free memory that a solve may take, and bytes that are always there.
+_SHARE, _CHECKED = 0.9, 1e8
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to solve a game, with what it would take.
+
+    Attributes
+    ----------
+    solver : str
+        Its name.
+    how : str
+        What it would do.
+    seconds, memory : float
+        Predicted time, and memory beyond the data in bytes.
+    fits : bool
+        Whether there is so much memory.
+    """
+
+    solver: str
+    how: str
+    seconds: float
+    memory: float
+    fits: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``solver="auto"`` would do, and why.
+
+    Attributes
+    ----------
+    solver : str
+        The choice.
+    reason : str
+        Why.
+    options : tuple of Option
+        What there was to choose from.
+    threads : int
+        Cores that predictions are for.
+    available : float
+        Bytes of free memory.
+    patience : int
+        Products after which an iterative choice is given up for the other, zero for never.
+    """
+
+    solver: str
+    reason: str
+    options: tuple[Option, ...]
+    threads: int
+    available: float
+    patience: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Predicted time of the choice."""
+        return self._chosen.seconds
+
+    @property
+    def memory(self) -> float:
+        """Predicted memory of the choice beyond the data, in bytes."""
+        return self._chosen.memory
+
+    @property
+    def _chosen(self) -> Option:
+        return next(option for option in self.options if option.solver == self.solver)
+
+    def __repr__(self) -> str:
+        lines = [f"Plan: {self.solver}. {self.reason}"]
+        lines += [
+            f"  {option.solver:<9} {_seconds(option.seconds):>8} {_bytes(option.memory):>8}"
+            f"{'' if option.fits else ' (does not fit)'}  {option.how}"
+            for option in self.options
+        ]
+        room = "unknown" if self.available == float("inf") else _bytes(self.available)
+        lines.append(f"  for {self.threads} threads and {room} of free memory")
+        return "\n".join(lines)
+
+
+def make_plan(
+    work: Work,
+    games: int = 1,
+    *,
+    mixed: bool = False,
+    cores: int | None = None,
+    memory: float | None = None,
+) -> Plan:
+    """Choose a solver for some games on data of which only the amount of work is known.
+
+    Parameters
+    ----------
+    work : Work
+        The data, changeable columns alone.
+    games : int
+        Number of games on it.
+    mixed : bool
+        Whether there are populations or a ridge among them.
+    cores : int, optional
+        Threads to use; by default those there are.
+    memory : float, optional
+        Bytes that may be used; by default what is free.
+    """
+    cores = threads() if cores is None else cores
+    room = available_memory() if memory is None else memory
+    m, n = work.rows, work.columns
+    side = "columns" if m >= n else "rows"
+    exact, krylov = spectral_cost(work, games, cores), krylov_cost(work, games, cores)
+    options = (
+        _option("spectral", f"decompose a matrix of order {min(m, n)} ({side})", exact, room),
+        _option("krylov", "multiply with the data until certified", krylov, room),
+    )
+    direct, iterative = options
+    patience = 0
+    if not direct.fits and not iterative.fits:
+        _refuse(work, options, room)
+    if not direct.fits:
+        choice, reason = "krylov", "A decomposition does not fit in memory."
+    elif not iterative.fits or n == 0:
+        choice, reason = "spectral", "Nothing else fits." if n else "There is nothing to change."
+    elif krylov.seconds > _PROMISE * exact.seconds:
+        choice, reason = "spectral", "Decomposing takes less than multiplying would."
+    elif mixed and exact.seconds < 30.0:
+        choice, reason = "spectral", "It proves its answers to games against populations."
+    else:
+        choice, reason = "krylov", "Multiplying takes less than decomposing would."
+        left = _PATIENCE * exact.seconds / max(krylov_pass(work, cores), 1e-6)
+        patience = max(20, int(min(left, 1e6)))
+    return Plan(choice, reason, options, cores, room, patience)
+
+
+def _option(solver: str, how: str, cost: Cost, room: float) -> Option:
+    return Option(solver, how, cost.seconds, cost.memory, cost.memory <= _SHARE * room)
+
+
+def _refuse(work: Work, options: tuple[Option, ...], room: float) -> None:
+    least = min(options, key=lambda option: option.memory)
+    raise MemoryError(
+        f"X has {work.rows} rows and {work.columns} columns, and {_bytes(room)} of memory are "
+        f"free: solver={least.solver!r}, which needs least, would take {_bytes(least.memory)} "
+        "beyond X. Free memory, use fewer columns, or solve for fewer strengths at once."
+    )
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Whichever of ``spectral`` and ``krylov`` is predicted to be faster.
+
+    What the data's condition will demand of an iteration is not known beforehand. So where
+    ``krylov`` is tried first and takes longer than ``spectral`` would have taken by more than a
+    little, it is given up for that.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        name="auto",
+        summary="the faster of spectral and krylov",
+        finds_global=True,
+        proves=False,
+        iterative=True,
+        memory="as the one chosen",
+    )
+
+    def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
+        """Solve one game."""
+        plan = _plan(data, 1, mixed=False)
+        if plan is None or plan.solver == "spectral":
+            return Spectral().solve(data, gamma, controls)
+        first = _krylov(plan).solve(data, gamma, _limited(controls, plan))
+        if not _given_up(first, controls, plan):
+            return first
+        return _after(first, Spectral().solve(data, gamma, controls))
+
+    def solve_population(
+        self, data: GameData, population: Population, ridge: float, controls: Controls
+    ) -> Solution:
+        """Solve one game against a population, or with a ridge."""
+        plan = _plan(data, 1, mixed=True)
+        if plan is None or plan.solver == "spectral":
+            return Spectral().solve_population(data, population, ridge, controls)
+        first = _krylov(plan).solve_population(data, population, ridge, _limited(controls, plan))
+        if not _given_up(first, controls, plan):
+            return first
+        return _after(first, Spectral().solve_population(data, population, ridge, controls))
+
+    def solve_path(
+        self,
+        data: GameData,
+        gammas: Sequence[float | Population],
+        controls: Controls,
+        ridge: float = 0.0,
+    ) -> tuple[Solution, ...]:
+        """Solve a game for each strength or population."""
+        mixed = any(isinstance(gamma, Population) for gamma in gammas)
+        plan = _plan(data, len(gammas), mixed=mixed)
+        if plan is None or plan.solver == "spectral":
+            return Spectral().solve_path(data, gammas, controls, ridge)
+        found = list(_krylov(plan).solve_path(data, gammas, _limited(controls, plan), ridge))
+        lost = [i for i, solution in enumerate(found) if _given_up(solution, controls, plan)]
+        if lost:
+            again = Spectral().solve_path(data, [gammas[i] for i in lost], controls, ridge)
+            for i, solution in zip(lost, again, strict=True):
+                found[i] = _after(found[i], solution)
+        return tuple(found)
+
+
+def check_memory(solver: Any, data: GameData, games: int) -> None:
+    """Refuse a decomposition that memory cannot hold, before it starts.
+
+    Parameters
+    ----------
+    solver : Solver
+        The user's choice.
+    data : GameData
+        The data of the game.
+    games : int
+        Number of games on it.
+    """
+    if not isinstance(solver, Spectral) or _is_small(data):
+        return
+    work, cores = data.work, threads()
+    needed = spectral_cost(work, games, cores).memory
+    if needed <= _CHECKED or needed <= _SHARE * (room := available_memory()):
+        return
+    other = krylov_cost(work, games, cores).memory
+    raise MemoryError(
+        f"solver='spectral' would take {_bytes(needed)} of memory beyond X for {work.rows} rows "
+        f"and {work.columns} changeable columns, and {_bytes(room)} are free. solver='krylov' "
+        f"would take {_bytes(other)}."
+    )
+
+
+def _is_small(data: GameData) -> bool:
+    m, n = data.matrix.shape
+    return m * n <= _SMALL
+
+
+def _plan(data: GameData, games: int, *, mixed: bool) -> Plan | None:
+    """Make a plan, or none where that would take longer than solving."""
+    return None if _is_small(data) else make_plan(data.work, games, mixed=mixed)
+
+
+def _krylov(plan: Plan) -> Krylov:
+    """What is not certified goes to the other option here, if that fits."""
+    return Krylov(fall_back=0) if plan.patience else Krylov()
+
+
+def _limited(controls: Controls, plan: Plan) -> Controls:
+    if controls.max_iter is not None or not plan.patience:
+        return controls
+    return replace(controls, max_iter=plan.patience)
+
+
+def _given_up(solution: Solution, controls: Controls, plan: Plan) -> bool:
+    """Whether the other option is to be tried: not where the user asked for an end."""
+    if not plan.patience or controls.max_iter is not None or solution.status.ok:
+        return False
+    return solution.status not in (Status.STOPPED, Status.UNATTAINED)
+
+
+def _after(first: Solution, exact: Solution) -> Solution:
+    """The exact solution, with what had been spent before."""
+    a, b = first.stats, exact.stats
+    stages = {"krylov": a.seconds, **b.stages}
+    passes, seconds = a.passes + b.passes, a.seconds + b.seconds
+    stats = Stats(passes, a.iterations + b.iterations, seconds, stages)
+    return replace(exact, stats=stats, history=first.history)
+
+
+def _seconds(value: float) -> str:
+    return f"{1e3 * value:.3g} ms" if value < 1.0 else f"{value:.3g} s"
+
+
+def _bytes(value: float) -> str:
+    return f"{value / 1e6:.3g} MB" if value < 1e9 else f"{value / 1e9:.3g} GB"

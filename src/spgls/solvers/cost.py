@@ -1,0 +1,77 @@
+"""What solving a game would take, before anything is computed.
+
+Times are counted in what the work consists of: bytes read from memory, multiplications in BLAS or
+by index, decompositions of small matrices. The rates were fitted on one machine
+(``benchmarks/auto.py``); a faster machine is faster at all of them, so choices change little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log10
+
+from spgls.matrix import Work
+
+__all__ = ["Cost", "krylov_cost", "krylov_pass", "spectral_cost"]
+
+#: Bytes a second that one core reads.
+_READ = 15e9
+#: Multiplications a second and core in products of matrices, and the order that reaches half.
+_MULTIPLY, _HALF = 3.3e10, 400.0
+#: Of a decomposition: order cubed a second and core, and seconds for each entry.
+_DECOMPOSE, _REFLECT = 4.0e9, 6e-8
+#: Seconds for each entry that is brought to BLAS by rows, and by columns.
+_BY_ROWS, _BY_COLUMNS = 1.7e-9, 2.4e-8
+#: Products a second and core where entries are found by index, and where rows are short.
+_FETCH, _SHORT_ROWS = 3.6e8, 4e8
+#: Columns from which rows are long.
+_LONG = 128
+#: Seconds a game takes besides, and each further one on the same data.
+_GAME, _FURTHER_GAME = 5e-4, 2.5e-4
+#: Passes that a game takes on data of moderate condition, and more for each decade of games.
+_PASSES, _MORE_PASSES = 4.0, 4.0
+#: Growth of speed with the number of cores: of memory, and of everything else.
+_MEMORY_GROWTH, _GROWTH = 0.7, 0.9
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted seconds, and bytes of memory beyond the data."""
+
+    seconds: float
+    memory: float
+
+
+def spectral_cost(work: Work, games: int, threads: int) -> Cost:
+    """One reduction on the smaller side of the data, then all games on it."""
+    m, n = work.rows, work.columns
+    side, cores = min(m, n), float(threads**_GROWTH)
+    square, bring = (work.row_square, _BY_COLUMNS) if m < n else (work.square, _BY_ROWS)
+    rate = _MULTIPLY * cores * side / (side + _HALF) if side else 1.0
+    reduce = square / 2 / rate + bring * work.entries / cores
+    decompose = side**3 / (_DECOMPOSE * cores) + _REFLECT * side**2
+    small = _GAME + _FURTHER_GAME * (games - 1)
+    memory = 8.0 * (4.0 * side**2 + 2.0 * games * (m + n)) + 8e6
+    return Cost(reduce + decompose + small, memory)
+
+
+def krylov_pass(work: Work, threads: int) -> float:
+    """Seconds of one product, with two columns unless entries are found by index."""
+    cores = float(threads**_GROWTH)
+    if work.by_index:
+        return work.entries / (_FETCH * cores)
+    if work.columns < _LONG:
+        return work.entries / (_SHORT_ROWS * cores)
+    return 1.2 * work.bytes / (_READ * float(threads**_MEMORY_GROWTH))
+
+
+def krylov_cost(work: Work, games: int, threads: int) -> Cost:
+    """As many passes as data of moderate condition needs."""
+    passes = _PASSES + _MORE_PASSES * log10(games)
+    # Two columns at once, for several games, are nearly free only where rows are read.
+    width = 1.6 if games > 1 and (work.by_index or work.columns < _LONG) else 1.0
+    columns = 2 * passes if games > 1 else passes
+    orthogonalise = 8.0 * work.columns * columns**2 / _READ
+    small = 2e-4 * passes + _GAME + _FURTHER_GAME * (games - 1)
+    memory = 8.0 * work.columns * (2 * columns + 8 + games) + 8.0 * 6 * work.rows + 4e6
+    return Cost(passes * width * krylov_pass(work, threads) + orthogonalise + small, memory)
