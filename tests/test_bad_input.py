@@ -345,7 +345,7 @@ SOLVER_LISTS = [
     ),
     (["gltr", None], TypeError, r"^solvers\[1\] must be one of .* or a solver object; got None"),
     (["gltr", GLTR()], ValueError, "must differ from each other; got gltr twice"),
-    (["auto", "spectral"], ValueError, "must differ from each other; got spectral twice"),
+    (["spectral", Spectral()], ValueError, "must differ from each other; got spectral twice"),
 ]
 COUNTS = [
     *(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spgls.compare import Comparison, Trial, compare_solvers
+from spgls.explain import explain_solver
 from spgls.game import best_response, gamma_from_pull, movement, undo_response
 from spgls.goals import Cap, Constant, Floor, Scale, Shift
 from spgls.path import Path, solve_path
@@ -48,6 +49,7 @@ __all__ = [
     "certify",
     "compare_solvers",
     "estimate_gamma",
+    "explain_solver",
     "gamma_from_pull",
     "make_attacked_scorer",
     "movement",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -152,14 +152,7 @@ class GameData:
     @cached_property
     def work(self) -> Work:
         """How much work the changeable columns are."""
-        whole = self.matrix.work
-        share = len(self.changeable) / max(whole.columns, 1)
-        return replace(
-            whole,
-            columns=len(self.changeable),
-            square=share**2 * whole.square,
-            row_square=share * whole.row_square,
-        )
+        return self.matrix.work.of_columns(len(self.changeable))
 
     @cached_property
     def priced(self) -> ScaledMatrix:

@@ -30,6 +30,7 @@ from spgls.solvers import (
     Stats,
     Status,
     Step,
+    check_memory,
     latest,
     resolve,
 )
@@ -263,6 +264,7 @@ def solve_path(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
+    check_memory(chosen, data, len(populations))
     solutions = _solve_all(chosen, data, populations, penalty, controls)
     stats = replace(latest(solutions), seconds=perf_counter() - started)
     games = tuple(_as_given(population) for population in populations)

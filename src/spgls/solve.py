@@ -19,7 +19,15 @@ from spgls._validation import (
 )
 from spgls.data import GameData
 from spgls.providers import Population, Provider
-from spgls.solvers import Controls, PopulationSolver, Solution, Solver, Step, resolve
+from spgls.solvers import (
+    Controls,
+    PopulationSolver,
+    Solution,
+    Solver,
+    Step,
+    check_memory,
+    resolve,
+)
 from spgls.solvers.by_reduction import certify_predictor
 from spgls.solvers.mixed import certify_against_population
 from spgls.sphere import Certificate
@@ -80,6 +88,7 @@ def play(
 ) -> Solution:
     """Solve a game by a solver; only some know populations and ridges."""
     check_knows(solver, population, ridge)
+    check_memory(solver, data, 1)
     if is_paper_game(population, ridge):
         return solver.solve(data, population.gammas[0], controls)
     assert isinstance(solver, PopulationSolver)

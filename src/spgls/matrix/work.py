@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Work"]
 
@@ -32,3 +32,9 @@ class Work:
     by_index: bool
     square: float
     row_square: float
+
+    def of_columns(self, count: int) -> Work:
+        """The same for some of the columns; a pass still reads all of them."""
+        share = count / max(self.columns, 1)
+        square, row_square = share**2 * self.square, share * self.row_square
+        return replace(self, columns=count, square=square, row_square=row_square)

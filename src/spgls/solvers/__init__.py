@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spgls.solvers.admm import ADMM
+from spgls.solvers.auto import Auto, Option, Plan, check_memory
 from spgls.solvers.base import (
     Capabilities,
     PathSolver,
@@ -28,11 +29,14 @@ __all__ = [
     "LTRSR",
     "SDP",
     "SOCP",
+    "Auto",
     "Bisection",
     "Capabilities",
     "Controls",
     "Krylov",
+    "Option",
     "PathSolver",
+    "Plan",
     "PopulationSolver",
     "RTRNewton",
     "Solution",
@@ -42,6 +46,7 @@ __all__ = [
     "Status",
     "Step",
     "available_solvers",
+    "check_memory",
     "latest",
     "resolve",
 ]

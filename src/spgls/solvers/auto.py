@@ -10,7 +10,7 @@ from spgls._machine import available_memory, threads
 from spgls.data import GameData
 from spgls.matrix import Work
 from spgls.providers import Population
-from spgls.solvers.base import Capabilities
+from spgls.solvers.base import Capabilities, register_choice
 from spgls.solvers.cost import Cost, krylov_cost, krylov_pass, spectral_cost
 from spgls.solvers.iterate import Controls
 from spgls.solvers.krylov import Krylov
@@ -25,6 +25,8 @@ _SMALL = 50_000
 _PROMISE = 1.0
 #: Share of the other method's time after which the first is given up.
 _PATIENCE = 0.6
+#: Seconds that a proof may take in any case, and how much longer than the answer.
+_BEARABLE, _WORTH = 30.0, 4.0
 #: Share of the free memory that a solve may take, and bytes that are always there.
 _SHARE, _CHECKED = 0.9, 1e8
 
@@ -147,7 +149,7 @@ def make_plan(
         choice, reason = "spectral", "Nothing else fits." if n else "There is nothing to change."
     elif krylov.seconds > _PROMISE * exact.seconds:
         choice, reason = "spectral", "Decomposing takes less than multiplying would."
-    elif mixed and exact.seconds < 30.0:
+    elif mixed and exact.seconds <= _BEARABLE:
         choice, reason = "spectral", "It proves its answers to games against populations."
     else:
         choice, reason = "krylov", "Multiplying takes less than decomposing would."
@@ -169,6 +171,7 @@ def _refuse(work: Work, options: tuple[Option, ...], room: float) -> None:
     )
 
 
+@register_choice
 @dataclass(frozen=True)
 class Auto:
     """Whichever of ``spectral`` and ``krylov`` is predicted to be faster.
@@ -279,9 +282,13 @@ def _limited(controls: Controls, plan: Plan) -> Controls:
 
 def _given_up(solution: Solution, controls: Controls, plan: Plan) -> bool:
     """Whether the other option is to be tried: not where the user asked for an end."""
-    if not plan.patience or controls.max_iter is not None or solution.status.ok:
+    if not plan.patience or controls.max_iter is not None or solution.status is Status.STOPPED:
         return False
-    return solution.status not in (Status.STOPPED, Status.UNATTAINED)
+    settled = solution.status.ok or solution.status is Status.UNATTAINED
+    if settled and solution.certificate.kind == "proved":
+        return False
+    other = plan.options[0].seconds
+    return other <= max(_BEARABLE, _WORTH * solution.stats.seconds)
 
 
 def _after(first: Solution, exact: Solution) -> Solution:

@@ -114,12 +114,20 @@ def solve_by_kind(
 
 
 _REGISTRY: dict[str, type[Any]] = {}
+#: What is no method of its own, and so not among those to compare.
+_AUTOMATIC: dict[str, type[Any]] = {}
 
 
 def register(solver: type[Any]) -> type[Any]:
     """Make a solver class available under its declared name."""
     _REGISTRY[solver.capabilities.name] = solver
     return solver
+
+
+def register_choice(chooser: type[Any]) -> type[Any]:
+    """Make a class available that chooses among the others."""
+    _AUTOMATIC[chooser.capabilities.name] = chooser
+    return chooser
 
 
 def available_solvers() -> tuple[Capabilities, ...]:
@@ -139,5 +147,5 @@ def resolve(solver: Any, argument: str = "solver") -> Solver:
             f"got {describe(solver)}."
         )
     name = check_choice(solver, argument, names)
-    chosen: Solver = _REGISTRY["spectral" if name == "auto" else name]()
+    chosen: Solver = _AUTOMATIC["auto"]() if name == "auto" else _REGISTRY[name]()
     return chosen

@@ -22,12 +22,10 @@ _MULTIPLY, _HALF = 3.3e10, 400.0
 _DECOMPOSE, _REFLECT = 4.0e9, 6e-8
 #: Seconds for each entry that is brought to BLAS by rows, and by columns.
 _BY_ROWS, _BY_COLUMNS = 1.7e-9, 2.4e-8
-#: Products a second and core where entries are found by index, and where rows are short.
-_FETCH, _SHORT_ROWS = 3.6e8, 4e8
-#: Columns from which rows are long.
-_LONG = 128
-#: Seconds a game takes besides, and each further one on the same data.
-_GAME, _FURTHER_GAME = 5e-4, 2.5e-4
+#: Products a second and core where entries are found by index, and seconds for each row.
+_FETCH, _ROW = 3.6e8, 4e-8
+#: Seconds a game takes besides, and each further one on the same data, decomposed or projected.
+_GAME, _FURTHER_GAME, _FURTHER_PROJECTION = 5e-4, 1e-4, 5e-4
 #: Passes that a game takes on data of moderate condition, and more for each decade of games.
 _PASSES, _MORE_PASSES = 4.0, 4.0
 #: Growth of speed with the number of cores: of memory, and of everything else.
@@ -51,7 +49,9 @@ def spectral_cost(work: Work, games: int, threads: int) -> Cost:
     reduce = square / 2 / rate + bring * work.entries / cores
     decompose = side**3 / (_DECOMPOSE * cores) + _REFLECT * side**2
     small = _GAME + _FURTHER_GAME * (games - 1)
-    memory = 8.0 * (4.0 * side**2 + 2.0 * games * (m + n)) + 8e6
+    # The square, its vectors and room to find them; rows are squared in pieces of columns.
+    squares = 4.9 if m < n else 4.0
+    memory = 8.0 * (squares * side**2 + (games + 4) * n + 3 * m) + 4.5e6
     return Cost(reduce + decompose + small, memory)
 
 
@@ -60,18 +60,17 @@ def krylov_pass(work: Work, threads: int) -> float:
     cores = float(threads**_GROWTH)
     if work.by_index:
         return work.entries / (_FETCH * cores)
-    if work.columns < _LONG:
-        return work.entries / (_SHORT_ROWS * cores)
-    return 1.2 * work.bytes / (_READ * float(threads**_MEMORY_GROWTH))
+    read = 1.2 * work.bytes / (_READ * float(threads**_MEMORY_GROWTH))
+    return read + _ROW * work.rows / cores
 
 
 def krylov_cost(work: Work, games: int, threads: int) -> Cost:
     """As many passes as data of moderate condition needs."""
     passes = _PASSES + _MORE_PASSES * log10(games)
     # Two columns at once, for several games, are nearly free only where rows are read.
-    width = 1.6 if games > 1 and (work.by_index or work.columns < _LONG) else 1.0
+    width = 1.6 if games > 1 and work.by_index else 1.0
     columns = 2 * passes if games > 1 else passes
     orthogonalise = 8.0 * work.columns * columns**2 / _READ
-    small = 2e-4 * passes + _GAME + _FURTHER_GAME * (games - 1)
-    memory = 8.0 * work.columns * (2 * columns + 8 + games) + 8.0 * 6 * work.rows + 4e6
+    small = 2e-4 * passes + _GAME + _FURTHER_PROJECTION * (games - 1)
+    memory = 8.0 * work.columns * (2 * columns + 8 + games) + 8.0 * 6 * work.rows + 1e6
     return Cost(passes * width * krylov_pass(work, threads) + orthogonalise + small, memory)

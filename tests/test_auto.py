@@ -1,0 +1,249 @@
+"""The choice of a solver: sensible, explained, corrected where it was wrong, within memory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from spgls import Population, Status, explain_solver, solve, solve_path
+from spgls import _machine as machine
+from spgls.matrix import as_matrix
+from spgls.solvers import Auto, Krylov, Spectral, auto
+from spgls.solvers.auto import make_plan
+from spgls.solvers.cost import krylov_cost, spectral_cost
+
+from .catalogue import CATALOGUE, problem
+
+TOL = 1e-9
+
+
+def game(m, n, seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n)) * np.geomspace(1.0, 1.0 / spread, n)
+    y = X @ rng.normal(size=n) + rng.normal(size=m)
+    return X, y, np.maximum(y, np.quantile(y, 0.25))
+
+
+@pytest.fixture
+def ambitious(monkeypatch):
+    """Try the iteration first, whatever the data."""
+    monkeypatch.setattr(auto, "_SMALL", 0)
+    monkeypatch.setattr(auto, "_PROMISE", math.inf)
+
+
+def test_small_and_narrow_data_is_decomposed():
+    for m, n, games in ((500, 20, 1), (5000, 20, 100), (500_000, 20, 100)):
+        assert make_plan(work(m, n), games).solver == "spectral"
+
+
+def test_wide_and_sparse_data_is_multiplied():
+    for m, n, games in ((4000, 4000, 1), (20_000, 4000, 100), (500, 20_000, 1)):
+        assert make_plan(work(m, n), games).solver == "krylov"
+    S = sp.random_array((3000, 3000), density=0.01, format="csr", rng=np.random.default_rng(0))
+    assert explain_solver(S).solver == "krylov"
+
+
+def work(m, n):
+    # A view of one number, so that no memory is taken.
+    return as_matrix(np.broadcast_to(np.float64(1.0), (m, n))).work
+
+
+def test_more_of_everything_never_costs_less():
+    for cost in (spectral_cost, krylov_cost):
+        for m, n in ((1000, 100), (100, 1000), (1000, 1000)):
+            base = cost(work(m, n), 1, 2)
+            for other in (
+                cost(work(2 * m, n), 1, 2),
+                cost(work(m, 2 * n), 1, 2),
+                cost(work(m, n), 50, 2),
+                cost(work(m, n), 1, 1),
+            ):
+                assert other.seconds >= base.seconds
+                assert other.memory >= base.memory
+
+
+def test_the_choice_is_carried_out():
+    X, y, z = game(400, 300)
+    assert explain_solver(X, y, z, 0.1).solver == "krylov"
+    found = solve(X, y, z, 0.1)
+    assert found.solver == "krylov"
+    expected = solve(X, y, z, 0.1, solver="spectral")
+    assert abs(found.objective - expected.objective) <= TOL * (y @ y)
+    small = solve(X[:50, :5], y[:50], z[:50], 0.1)
+    assert small.solver == "spectral"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_catalogue_equals_spectral(name, ambitious):
+    given = problem(name)
+    arguments = (given.X, given.y, given.z, given.gamma)
+    expected = solve(*arguments, **given.options, solver="spectral")
+    found = solve(*arguments, **given.options)
+    size = float(given.answer.label_spread)
+    if expected.status.ok:
+        assert found.status.ok
+        assert found.certificate.kind == "proved"
+        assert abs(found.objective - expected.objective) <= TOL * size
+    else:
+        # Where the exact solver does not get there, nothing better is claimed.
+        assert found.certificate.relative_gap <= max(expected.certificate.relative_gap, TOL)
+
+
+def test_what_takes_too_long_is_given_up(ambitious, monkeypatch):
+    monkeypatch.setattr(auto, "_PATIENCE", 0.0)
+    X, y, z = game(300, 200, spread=1e4)
+    gamma = 1e3
+    assert solve(X, y, z, gamma, solver=Krylov(fall_back=0), max_iter=20).status is (
+        Status.ITERATION_LIMIT
+    )
+    found = solve(X, y, z, gamma)
+    assert found.status.ok
+    assert found.solver == "spectral"
+    assert "krylov" in found.stats.stages
+    assert found.history
+    path = solve_path(X, y, z, [gamma, 1e-6])
+    assert path[0].solver == "spectral"
+    assert path[1].solver == "krylov"
+    alone = solve(X, y, z, gamma, solver="spectral")
+    assert path[0].objective == pytest.approx(alone.objective, rel=1e-9)
+
+
+def test_a_limit_or_a_callback_of_the_user_is_no_reason_to_go_on(ambitious):
+    X, y, z = game(300, 200, spread=1e4)
+    limited = solve(X, y, z, 1e3, max_iter=3)
+    assert limited.status is Status.ITERATION_LIMIT
+    assert limited.solver == "krylov"
+    stopped = solve(X, y, z, 1e3, callback=lambda step: step.iteration == 2)
+    assert stopped.status is Status.STOPPED
+    assert np.isfinite(stopped.certificate.gap)
+    best = solve(X, y, z, 1e3, solver="spectral").objective
+    assert stopped.objective - best <= stopped.certificate.gap + 1e-9 * (y @ y)
+
+
+def test_populations_are_proved_while_that_is_bearable():
+    X, y, z = game(400, 300)
+    crowd = Population.mixed(0.1, honest=0.5)
+    assert explain_solver(X, gamma=crowd).solver == "spectral"
+    assert explain_solver(X, gamma=0.1, ridge=1.0).solver == "spectral"
+    found = solve(X, y, z, crowd)
+    assert found.solver == "spectral"
+    assert found.certificate.kind == "proved"
+    assert make_plan(work(60_000, 30_000), mixed=True, memory=1e12).solver == "krylov"
+
+
+def test_plans_of_paths():
+    X, y, z = game(400, 300)
+    gammas = np.geomspace(1e-3, 1e3, 7)
+    path = solve_path(X, y, z, gammas)
+    expected = solve_path(X, y, z, gammas, solver="spectral")
+    np.testing.assert_allclose(path.objective, expected.objective, atol=TOL * (y @ y), rtol=0)
+    mixed = solve_path(X, y, z, [0.1, Population.mixed(0.1)])
+    assert all(solution.certificate.kind == "proved" for solution in mixed)
+
+
+# Memory
+
+
+def test_what_does_not_fit_is_not_chosen():
+    large = work(20_000, 20_000)
+    assert make_plan(large, memory=1e12, cores=10_000).options[0].fits
+    tight = make_plan(large, memory=1e9)
+    assert tight.solver == "krylov"
+    assert not tight.options[0].fits
+    assert "(does not fit)" in repr(tight)
+    # So narrow that an iteration would not pay, were there room.
+    assert make_plan(work(3_000, 3_000), memory=1e8).solver == "krylov"
+
+
+def test_nothing_fits():
+    with pytest.raises(MemoryError, match=r"1 MB .* free.*'krylov', which needs least"):
+        make_plan(work(2000, 2000), memory=1e6)
+
+
+def test_a_decomposition_that_does_not_fit_is_refused(monkeypatch):
+    X, y, z = game(2500, 2400)
+    monkeypatch.setattr(auto, "available_memory", lambda: 1.2e8)
+    for call in (
+        lambda solver: solve(X, y, z, 0.1, solver=solver),
+        lambda solver: solve_path(X, y, z, [0.1, 0.2], solver=solver),
+    ):
+        with pytest.raises(MemoryError, match=r"solver='spectral' would take .*'krylov'"):
+            call("spectral")
+    assert solve(X, y, z, 0.1).solver == "krylov"
+
+
+def test_memory_of_the_machine(monkeypatch, tmp_path):
+    assert 0.0 < machine.available_memory() < 1e15
+    files = {
+        "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 4000 kB\n",
+        "/sys/fs/cgroup/memory.max": "3000000\n",
+        "/sys/fs/cgroup/memory.current": "1000000\n",
+        "/sys/fs/cgroup/memory.stat": "anon 1\ninactive_file 500000\n",
+    }
+    monkeypatch.setattr(machine, "_lines", lambda path: files.get(path, "").splitlines())
+    assert machine.available_memory() == 2.5e6
+    files["/sys/fs/cgroup/memory.max"] = "max\n"
+    assert machine.available_memory() == 4.096e6
+
+
+def test_threads_of_the_machine(monkeypatch):
+    for name in machine._THREADS:
+        monkeypatch.delenv(name, raising=False)
+    cores = machine.threads()
+    assert cores >= 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert machine.threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
+    assert machine.threads() == cores
+
+
+# Explanations
+
+
+def test_explanation():
+    X, y, z = game(400, 300)
+    cost = np.where(np.arange(300) < 290, np.inf, 1.0)
+    plan = explain_solver(X, y, z, [0.1, 1.0], threads=3, memory=1e9)
+    assert plan.threads == 3
+    assert plan.available == 1e9
+    assert {option.solver for option in plan.options} == {"spectral", "krylov"}
+    assert plan.seconds == min(option.seconds for option in plan.options)
+    assert plan.memory <= 1e9
+    text = repr(plan)
+    assert plan.reason in text
+    assert "order 300 (columns)" in text
+    assert "3 threads and 1 GB" in text
+    # What cannot be changed is not decomposed.
+    assert "order 10 (columns)" in repr(explain_solver(X, feature_cost=cost))
+    assert explain_solver(X, feature_cost=np.full(300, np.inf)).solver == "spectral"
+    assert "(rows)" in repr(explain_solver(X.T))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"X": np.full(3, 1.0)}, ValueError, "X"),
+        ({"gamma": -1.0}, ValueError, "gamma"),
+        ({"gamma": []}, ValueError, "gammas"),
+        ({"y": np.ones(3)}, ValueError, "y"),
+        ({"threads": 0}, ValueError, "threads"),
+        ({"memory": -1.0}, ValueError, "memory"),
+        ({"ridge": -1.0}, ValueError, "ridge"),
+        ({"feature_cost": [1.0]}, ValueError, "feature_cost"),
+        ({"sample_weight": [-1.0] * 4}, ValueError, "sample_weight"),
+    ],
+)
+def test_bad_input(arguments, error, message):
+    with pytest.raises(error, match=message):
+        explain_solver(**{"X": np.ones((4, 2)), **arguments})
+
+
+def test_auto_is_no_method_of_its_own():
+    from spgls.solvers import available_solvers, resolve
+
+    assert "auto" not in {capabilities.name for capabilities in available_solvers()}
+    assert isinstance(resolve("auto"), Auto)
+    assert isinstance(resolve(Spectral()), Spectral)
