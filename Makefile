@@ -11,10 +11,10 @@ STAMP := .venv/.installed
 PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs figures agreement bench clean
+.PHONY: help install demo test lint typecheck docs figures agreement bench bench-full bench-figures clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(STAMP) ## create .venv with the package, its extras and the developers' tools
 	@echo "Ready: $(BIN)/python"
@@ -69,12 +69,20 @@ figures: $(STAMP) ## draw the figures of the documentation (SPGLS_DATA names the
 agreement: $(STAMP) ## write docs/agreement.md: every solver on every problem of the catalogue
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/agreement.py
 
-bench: $(PEERS) ## run the benchmarks, against other software too
-	@$(BIN)/python benchmarks/run.py
-	@$(BIN)/python benchmarks/iterative.py
-	@$(BIN)/python benchmarks/conic.py
-	@$(BIN)/python benchmarks/population.py
-	@$(BIN)/python benchmarks/engine.py --quick
+# A selection goes to a folder of its own: what is committed comes from a full run.
+bench: $(PEERS) ## run a selection of the benchmarks, about five minutes
+	@for name in latency run engine paths; do \
+	    $(BIN)/python benchmarks/$$name.py --quick --out benchmarks/quick || exit 1; \
+	done
+
+bench-full: $(PEERS) ## run all benchmarks, about half an hour
+	@for name in run iterative conic population latency engine growth paths auto; do \
+	    $(BIN)/python benchmarks/$$name.py || exit 1; \
+	done
+	@$(MAKE) bench-figures
+
+bench-figures: $(STAMP) ## draw the figures of the benchmark pages from committed results
+	@$(BIN)/python benchmarks/figures.py
 
 $(PEERS): $(STAMP)
 	@echo "Installing the software to compare with"

@@ -44,7 +44,7 @@ def blog_data() -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def case(name, X, y, goal, *, honest=0.5, ridge=0.0, unit=1.0, cv=FOLDS, pairs=10) -> Case:
-    one = StackelbergRegressor(unit, honest_share=honest, ridge=ridge, goal=goal)
+    one = StackelbergRegressor(unit, honest_share=honest, ridge=ridge, goal=goal, solver="spectral")
     many = StackelbergRegressorCV(
         unit * np.logspace(-3, 3, STRENGTHS),
         honest_shares=[honest],

@@ -60,8 +60,8 @@ class Case:
     pairs : int
         Timed pairs.
     pause : float
-        Seconds before each call, for the other side's BLAS threads to stop spinning; an untimed
-        call of the same side follows.
+        Seconds before each call, for the other side's BLAS threads to stop spinning; untimed
+        calls of the same side follow for as long, at least one.
     """
 
     name: str
@@ -169,9 +169,12 @@ def measure(case: Case, threads: int) -> Measurement:
 
 def _timed(function: Callable[[], Any], pause: float = 0.0) -> tuple[float, Any]:
     if pause:
-        # By then the other side's threads sleep, and so do ours: a call wakes them.
+        # By then the other side's threads sleep, and so do ours: calls for as long wake them.
         time.sleep(pause)
+        awake = time.perf_counter() + pause
         function()
+        while time.perf_counter() < awake:
+            function()
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result

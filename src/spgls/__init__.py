@@ -14,6 +14,7 @@ from spgls.explain import explain_solver
 from spgls.game import best_response, gamma_from_pull, movement, undo_response
 from spgls.goals import Cap, Constant, Floor, Scale, Shift
 from spgls.path import Path, solve_path
+from spgls.progress import Progress
 from spgls.providers import Population
 from spgls.solve import certify, solve
 from spgls.solvers import Solution, Stats, Status, Step
@@ -36,6 +37,7 @@ __all__ = [
     "GammaEstimate",
     "Path",
     "Population",
+    "Progress",
     "Robustness",
     "Scale",
     "Shift",
