@@ -1,22 +1,60 @@
-"""Draws the figures of these pages: ``make figures``, with SPGLS_DATA naming the data folder."""
+"""Draws the figures of these pages: ``make figures``.
+
+Those on red wine need SPGLS_DATA, the folder that holds winequality-red.csv; the others need
+nothing.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
-import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_diabetes
 
-from spgls import Population, solve
+from spgls import Floor, Population, StackelbergRegressor, StackelbergRegressorCV, solve_path
+from spgls.display import (
+    CVDisplay,
+    GammaHeatmapDisplay,
+    MovementDisplay,
+    PathDisplay,
+    ResponseDisplay,
+    TradeoffDisplay,
+)
 
 STATIC = Path(__file__).parent / "_static"
+
+
+def displays() -> dict[str, Any]:
+    """The pictures of pictures.md, drawn as it says."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    z = Floor(250)(y)
+    model = StackelbergRegressor(goal=Floor(250)).fit(X, y)
+    gammas = model.gamma_ * np.geomspace(0.01, 100.0, 41)
+    half = [Population.mixed(gamma, honest=0.5) for gamma in gammas]
+    path = solve_path(X, y, z, half, fit_intercept=True)
+    fixed = {"age": np.inf, "sex": np.inf}
+    costly = StackelbergRegressor(goal=Floor(250), feature_cost=fixed).fit(X, y)
+    search = StackelbergRegressorCV(
+        model.gamma_ * np.geomspace(0.03, 30.0, 11),
+        honest_shares=[0.2, 0.5, 0.8],
+        world=Population.mixed(model.gamma_, honest=0.5),
+        goal=Floor(250),
+    )
+    return {
+        "path": PathDisplay.from_path(path, X, y, z, gamma=model.gamma_).plot(metric="r2"),
+        "tradeoff": TradeoffDisplay.from_estimator(model, X, y).plot(),
+        "heatmap": GammaHeatmapDisplay.from_estimator(model, X, y, cv=5).plot(metric="r2"),
+        "movement": MovementDisplay.from_estimator(costly, X, z).plot(),
+        "response": ResponseDisplay.from_estimator(model, X, y).plot(max_rows=120),
+        "cv": CVDisplay.from_cv_results(search.fit(X, y)).plot(),
+    }
 
 
 def red_wine(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -32,39 +70,26 @@ def population_tradeoff(folder: Path) -> Path:
     X, y = red_wine(folder)
     z, gamma = np.maximum(y, 6.0), 50.0
     shares = np.r_[np.linspace(0.0, 0.98, 50), 0.985, 0.99, 0.995, 0.998, 0.999, 1.0]
-    honest, attacked = [], []
-    for share in shares:
-        found = solve(X, y, z, Population.mixed(gamma, honest=1 - share), fit_intercept=True)
-        plain = X @ found.coef + found.intercept
-        alpha = float(found.coef @ found.coef) / gamma
-        honest.append(np.mean((plain - y) ** 2))
-        attacked.append(np.mean(((plain + alpha * z) / (1 + alpha) - y) ** 2))
-    slope, constant = np.polyfit(z, y, 1)
-    figure, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-    ax.plot(shares, honest, label="on honest rows", color="tab:blue")
-    ax.plot(shares, attacked, label="on rows that all moved", color="tab:red")
-    alone = np.mean((slope * z + constant - y) ** 2)
-    ax.axhline(alone, color="0.5", linestyle=":", label="y from z alone")
-    ax.set_yscale("log")
-    ax.set_ylim(0.2, 50.0)
-    ax.set_yticks([0.3, 0.5, 1, 2, 5, 10, 30], ["0.3", "0.5", "1", "2", "5", "10", "30"])
-    ax.minorticks_off()
-    ax.set_xlabel("strategic share the model is fitted for")
-    ax.set_ylabel("mean squared error")
-    ax.set_title("Red wine, goal max(y, 6), gamma 50")
-    ax.grid(alpha=0.3)
-    ax.legend()
+    people = [Population.mixed(gamma, honest=1 - share) for share in shares]
+    found = solve_path(X, y, z, people, fit_intercept=True)
+    display = TradeoffDisplay.from_path(found, X, y, z).plot(marker="")
+    display.ax_.set_title("Red wine, goal max(y, 6)")
     path = STATIC / "population-tradeoff.png"
-    figure.savefig(path, dpi=150)
+    display.figure_.savefig(path, dpi=150)
     return path
 
 
 def main() -> None:
-    folder = os.environ.get("SPGLS_DATA")
-    if not folder:
-        sys.exit("Set SPGLS_DATA to the folder that holds winequality-red.csv.")
     STATIC.mkdir(exist_ok=True)
-    print(f"Written: {population_tradeoff(Path(folder))}")
+    for name, display in displays().items():
+        path = STATIC / f"display-{name}.png"
+        display.figure_.savefig(path, dpi=150)
+        print(f"Written: {path}")
+    folder = os.environ.get("SPGLS_DATA")
+    if folder:
+        print(f"Written: {population_tradeoff(Path(folder))}")
+    else:
+        print("Not drawn: population-tradeoff.png. Set SPGLS_DATA to the folder of the data.")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from spgls.strength import GammaEstimate, estimate_gamma
 if TYPE_CHECKING:
     from spgls.attack import make_attacked_scorer, predict_attacked
     from spgls.estimators import StackelbergRegressor
+    from spgls.estimators_cv import StackelbergRegressorCV
     from spgls.report import Robustness, robustness
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __all__ = [
     "Shift",
     "Solution",
     "StackelbergRegressor",
+    "StackelbergRegressorCV",
     "Stats",
     "Status",
     "Step",
@@ -66,6 +68,7 @@ __all__ = [
 _LATER = {
     "Robustness": "spgls.report",
     "StackelbergRegressor": "spgls.estimators",
+    "StackelbergRegressorCV": "spgls.estimators_cv",
     "make_attacked_scorer": "spgls.attack",
     "predict_attacked": "spgls.attack",
     "robustness": "spgls.report",

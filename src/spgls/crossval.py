@@ -1,0 +1,349 @@
+"""Scores of many models on held-out rows that providers have moved, all models in the same world.
+
+A model is a population that the learner expects and a ridge; it is fitted on the training rows of
+a split. A world is the population that it meets on the test rows, whatever it expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from spgls._types import EPS, Array, Vector
+from spgls.data import GameData
+from spgls.matrix import as_matrix
+from spgls.population.many import Optima, solve_pairs
+from spgls.providers import Population, priced_norm
+from spgls.reduction.columns import ColumnReduction
+from spgls.reduction.folds import Pieces, Split, Splits, cut_into_pieces
+from spgls.solve import is_paper_game, play
+from spgls.solvers import Controls, PathSolver, Solution, Solver, check_memory
+from spgls.solvers.auto import Auto, make_plan
+from spgls.solvers.by_reduction import ULPS, Engine
+from spgls.solvers.spectral import Spectral
+
+__all__ = ["Candidates", "CrossValidation", "Judge", "Measure", "Models"]
+
+#: Where moments leave a squared error in doubt by more than this part, it is measured on the rows.
+_DOUBT = 1e-9
+
+
+class Candidates(NamedTuple):
+    """Models to compare: the strength and the honest share that each expects, and its ridge.
+
+    An infinite strength, or an honest share of one, expects nobody to move.
+    """
+
+    gammas: Vector
+    honest: Vector
+    ridges: Vector
+
+    @property
+    def number(self) -> int:
+        """How many they are."""
+        return len(self.ridges)
+
+    def population(self, i: int) -> Population:
+        """Whom a candidate expects."""
+        gamma, honest = float(self.gammas[i]), float(self.honest[i])
+        if honest == 0.0 or gamma == inf:
+            return Population((gamma,), (1.0,))
+        return Population((inf, gamma), (honest, 1.0 - honest))
+
+    def taken(self, some: np.ndarray) -> Candidates:
+        """Some of them."""
+        return Candidates(*(part[some] for part in self))
+
+
+class Models(NamedTuple):
+    """Linear models: coefficients of shape (n, models), intercepts and squared priced norms."""
+
+    coef: Array
+    intercept: Vector
+    reach: Vector
+
+
+#: Scores by world and model, from mean squared errors and the variance of the labels.
+Measure: TypeAlias = Callable[[Array, float], Array]
+#: Scores by world and model, from test rows and models.
+Judge: TypeAlias = Callable[[np.ndarray, Models], Array]
+
+
+class CrossValidation:
+    """The splits of some data, prepared such that many models can be compared on them.
+
+    With the spectral solver all models of a split come from one reduction of its training set, and
+    all training sets from one read of the data, as far as they share pieces. Other solvers, and
+    those of data with more columns than rows, get the training rows themselves.
+
+    Parameters
+    ----------
+    data : GameData
+        All of the data. What is found out about it on the way is kept with it.
+    table : ndarray or sparse matrix of shape (m, n)
+        Its rows.
+    splits : sequence of Split
+        Training and test rows.
+    solver : Solver
+        How models are fitted.
+    controls : Controls
+        Tolerance and limits.
+
+    Attributes
+    ----------
+    solver : Solver
+        The same, or what an automatic choice came to: the one whose reductions are kept.
+    """
+
+    def __init__(
+        self,
+        data: GameData,
+        table: Any,
+        splits: Sequence[Split],
+        solver: Solver,
+        controls: Controls,
+    ) -> None:
+        self.data, self.table, self.splits = data, table, splits
+        self.solver, self.controls = solver, controls
+        m, n = data.matrix.shape
+        self._groups: list[Splits] = []
+        tall = min(len(split.train) for split in splits) > n
+        if tall and isinstance(solver, Auto):
+            plan = make_plan(data.work, len(splits), mixed=True)
+            self.solver = Spectral() if plan.solver == "spectral" else solver
+        if tall and isinstance(self.solver, Spectral):
+            check_memory(self.solver, data, len(splits))
+            self._engine: Engine = self.solver.engine
+            self._groups = list(cut_into_pieces(splits, m, n))
+            self._first = Pieces(data, table, self._groups[0].piece)
+            if self._engine != "qr":
+                data.reductions["gram"] = self._first.reduce_all("gram")
+
+    def scores(
+        self,
+        candidates: Candidates,
+        worlds: Sequence[Population],
+        measure: Measure,
+        judge: Judge | None = None,
+    ) -> tuple[Array, Array]:
+        """Fit every candidate on every training set, and judge it on the test set in every world.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            Models to compare.
+        worlds : sequence of Population
+            Whom they meet.
+        measure : callable
+            Scores from mean squared errors.
+        judge : callable, optional
+            Scores from the models and test rows themselves, instead.
+
+        Returns
+        -------
+        scores : ndarray of shape (worlds, splits, candidates)
+            Greater is better.
+        reach : ndarray of shape (splits, candidates)
+            Squared priced norms of the coefficients.
+        """
+        shape = len(self.splits), candidates.number
+        scores, reach = np.empty((len(worlds), *shape)), np.empty(shape)
+        for number, models, errors in self._fits(candidates, judge is None):
+            test = self.splits[number].test
+            reach[number] = models.reach
+            if judge is not None:
+                scores[:, number] = judge(test, models)
+                continue
+            if errors is None:
+                errors = _on_rows(self._rows(test), models)
+            elif errors.doubtful.any():
+                errors = errors.corrected(self._rows(test), models)
+            means = errors.means(models.reach, worlds)
+            scores[:, number] = measure(means, self._variance(test))
+        return scores, reach
+
+    def _fits(
+        self, candidates: Candidates, with_errors: bool
+    ) -> Iterator[tuple[int, Models, _Errors | None]]:
+        """Models of every split, and their errors where those need no rows."""
+        if not self._groups:
+            for number, split in enumerate(self.splits):
+                train = self._rows(split.train)
+                yield number, _directly(train, candidates, self.solver, self.controls), None
+        for group in self._groups:
+            pieces = self._first
+            if group is not self._groups[0]:
+                pieces = Pieces(self.data, self.table, group.piece)
+            for at, number in enumerate(group.which):
+                fitted = _together(
+                    pieces, group.train[at], candidates, self._engine, self.controls.tol
+                )
+                errors = _by_moments(pieces, group.test[at], fitted) if with_errors else None
+                yield number, _uprooted(pieces, fitted), errors
+            if pieces.factored and "qr" not in self.data.reductions:
+                self.data.reductions["qr"] = pieces.reduce_all("qr")
+
+    def _variance(self, rows: np.ndarray) -> float:
+        """Variance of some of the labels, counted by weight."""
+        y = self.data.y[rows]
+        weight = np.ones(len(y)) if self.data.weight is None else self.data.weight[rows]
+        rest = y - np.average(y, weights=weight)
+        return float(weight @ (rest * rest)) / float(weight.sum())
+
+    def _rows(self, rows: np.ndarray) -> GameData:
+        """The game on some of the rows."""
+        data, table = self.data, self.table
+        return replace(
+            data,
+            matrix=as_matrix(table[rows], check_finite=False),
+            y=data.y[rows],
+            z=data.z[rows],
+            weight=None if data.weight is None else data.weight[rows],
+        )
+
+
+class _Errors(NamedTuple):
+    """Sums over test rows of ``(h - y)^2``, ``(h - y)(z - y)``, ``(z - y)^2`` and weights.
+
+    The first two by model; ``doubtful`` says where rounding may have had a say in them.
+    """
+
+    own: Vector
+    mixed: Vector
+    gap: float
+    total: float
+    doubtful: np.ndarray
+
+    def corrected(self, test: GameData, models: Models) -> _Errors:
+        """The same, with what is in doubt measured on the rows."""
+        own, mixed, some = self.own.copy(), self.mixed.copy(), np.flatnonzero(self.doubtful)
+        exact = _on_rows(test, Models(*(part[..., some] for part in models)))
+        own[some], mixed[some] = exact.own, exact.mixed
+        return self._replace(own=own, mixed=mixed, doubtful=np.zeros_like(self.doubtful))
+
+    def means(self, reach: Vector, worlds: Sequence[Population]) -> Array:
+        """Mean squared errors of each model in each world, of shape (worlds, models)."""
+        out = np.zeros((len(worlds), len(reach)))
+        for row, world in zip(out, worlds, strict=True):
+            for gamma, share in zip(world.gammas, world.shares, strict=True):
+                # What is left of a prediction's error, and what a goal adds to it.
+                s = 1.0 / (1.0 + reach / gamma)
+                c = reach / gamma * s
+                row += share * (s * s * self.own + 2.0 * s * c * self.mixed + c * c * self.gap)
+        return np.maximum(out, 0.0) / self.total
+
+
+def _on_rows(test: GameData, models: Models) -> _Errors:
+    error = test.matrix.apply(models.coef) + models.intercept - test.y[:, None]
+    gap = test.z - test.y
+    weight = np.ones(len(gap)) if test.weight is None else test.weight
+    return _Errors(
+        own=weight @ (error * error),
+        mixed=(weight * gap) @ error,
+        gap=test.loss(gap),
+        total=test.total_weight,
+        doubtful=np.zeros(error.shape[1], dtype=bool),
+    )
+
+
+def _by_moments(pieces: Pieces, counts: Vector, models: Models) -> _Errors:
+    """The same from the moments of the test rows; models are those of the pieces' origin."""
+    moment = pieces.moment(counts)
+    lead = pieces.data.fit_intercept
+    parts = [models.coef, *[models.intercept[None]] * lead]
+    error = np.vstack([*parts, np.full_like(models.reach, -1.0), np.zeros_like(models.reach)])
+    times = moment @ error
+    own = np.einsum("ij,ij->j", error, times)
+    gap = moment[-2:, -2:] @ [-1.0, 1.0]
+    # Large terms that cancel leave the rounding of their squares.
+    terms = np.diag(moment) @ (error * error)
+    return _Errors(
+        own=own,
+        mixed=times[-1] - times[-2],
+        gap=float(gap[1] - gap[0]),
+        total=float(counts @ pieces.weights),
+        doubtful=~(64 * EPS * terms <= _DOUBT * own),
+    )
+
+
+def _directly(
+    train: GameData, candidates: Candidates, solver: Solver, controls: Controls
+) -> Models:
+    """Fit models on the training rows themselves, those of one ridge together if that gains."""
+    games = [candidates.population(i) for i in range(candidates.number)]
+    fits: dict[int, Solution] = {}
+    for ridge in np.unique(candidates.ridges).tolist():
+        some = np.flatnonzero(candidates.ridges == ridge).tolist()
+        if isinstance(solver, PathSolver):
+            check_memory(solver, train, len(some))
+            path = [
+                games[i].gammas[0] if is_paper_game(games[i], ridge) else games[i] for i in some
+            ]
+            fits |= zip(some, solver.solve_path(train, path, controls, ridge), strict=True)
+        else:
+            fits |= {i: play(solver, train, games[i], ridge, controls) for i in some}
+    coef = np.column_stack([fits[i].coef for i in range(candidates.number)])
+    intercept = np.array([fits[i].intercept for i in range(candidates.number)])
+    return Models(coef, intercept, np.array([priced_norm(w, train.cost) for w in coef.T]))
+
+
+def _together(
+    pieces: Pieces, counts: Vector, candidates: Candidates, engine: Engine, tol: float
+) -> Models:
+    """Fit all models of a training set, on rows and labels less the pieces' origin."""
+    count, n = candidates.number, pieces.data.matrix.shape[1]
+    found = Models(np.empty((n, count)), np.zeros(count), np.empty(count))
+    waiting = np.ones(count, dtype=bool)
+    for squared in (True, False)[engine == "qr" :]:
+        reduction = pieces.reduce(counts, "gram" if squared else "qr")
+        if reduction is None:
+            continue
+        some = np.flatnonzero(waiting)
+        these = candidates.taken(some)
+        last = engine != "auto" or not squared
+        # Where the data has a null space, what is out of the ordinary is not trusted anyway.
+        thorough = last or reduction.game.nullity == 0
+        optima = solve_pairs(reduction.game, *these, tol=tol / 4, ulps=ULPS, thorough=thorough)
+        _lift(pieces, reduction, optima, these, some, found)
+        waiting[some] = False if last else ~_trustworthy(reduction, optima)
+        if not waiting.any():
+            break
+    return found
+
+
+def _trustworthy(reduction: ColumnReduction, optima: Optima) -> np.ndarray:
+    """Where squaring the data cost nothing that matters; as the spectral solver decides it."""
+    noise = EPS * float(np.max(reduction.scale)) ** 2
+    return np.asarray(optima.unique & ((optima.room > 1e6 * noise) | (optima.t == 0.0)))
+
+
+def _lift(
+    pieces: Pieces,
+    reduction: ColumnReduction,
+    optima: Optima,
+    candidates: Candidates,
+    some: np.ndarray,
+    found: Models,
+) -> None:
+    """Coefficients of some models, from singular coordinates."""
+    v = reduction.lift_many(optima.x, optima.fill)
+    alpha, stay, go = optima.t / candidates.gammas, candidates.honest, 1.0 - candidates.honest
+    s = 1.0 / (1.0 + alpha)
+    # The alpha of the one provider whose best free part is the population's.
+    pull = go * alpha * s * s / (stay + go * s * s)
+    full = pieces.frame.coefficients(v, reduction.free_part(v, pull))
+    n = found.coef.shape[0]
+    found.coef[:, some] = full[:n]
+    if pieces.data.fit_intercept:
+        found.intercept[some] = full[n]
+    found.reach[some] = optima.t
+
+
+def _uprooted(pieces: Pieces, models: Models) -> Models:
+    """The same models for rows and labels as they came."""
+    away = 0.0 if pieces.shift is None else pieces.shift @ models.coef
+    return models._replace(intercept=models.intercept + pieces.origin - away)
