@@ -80,6 +80,12 @@ class Provider:
         return np.asarray(share * prediction + (alpha * share) * z)
 
 
+class _Checked(tuple[float, ...]):
+    """Strengths that need not be looked at again."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Population:
     """Groups of providers of different strength who face the same model.
@@ -104,6 +110,8 @@ class Population:
     shares: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        if type(self.gammas) is _Checked:
+            return
         gammas = check_vector(self.gammas, "gammas", None, "group", infinite=True)
         shares = check_vector(self.shares, "shares", len(gammas), "entry of gammas")
         if (gammas <= 0.0).any():
@@ -137,6 +145,17 @@ class Population:
         strength = check_number(gamma, "gamma", above=0.0)
         share = check_number(honest, "honest", at_least=0.0, at_most=1.0)
         return cls((math.inf, strength), (share, 1.0 - share))
+
+    @classmethod
+    def of_one(cls, gamma: float) -> Population:
+        """Everybody of one strength, which was checked already; for many of them.
+
+        Parameters
+        ----------
+        gamma : float
+            Strength, positive.
+        """
+        return cls(_Checked((gamma,)), (1.0,))
 
     @property
     def honest(self) -> float:

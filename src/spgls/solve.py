@@ -54,7 +54,7 @@ def read_population(gamma: Any, name: str = "gamma") -> Population:
     """Return who the providers are."""
     if isinstance(gamma, Population):
         return gamma
-    return Population((check_number(gamma, name, above=0.0, advice=_GAMMA),), (1.0,))
+    return Population.of_one(check_number(gamma, name, above=0.0, advice=_GAMMA))
 
 
 def read_gammas(gammas: Any) -> list[Population]:
