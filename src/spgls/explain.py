@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spgls._columns import column_names, resolve_cost
+from spgls._machine import available_memory
 from spgls._validation import check_count, check_flag, check_number, check_vector, check_weight
 from spgls.matrix import as_matrix
 from spgls.providers import Population
@@ -86,5 +87,5 @@ def explain_solver(
         len(games),
         mixed=not all(is_paper_game(game, penalty) for game in games),
         cores=check_count(threads, "threads"),
-        memory=None if memory is None else check_number(memory, "memory", above=0.0),
+        memory=available_memory() if memory is None else check_number(memory, "memory", above=0.0),
     )

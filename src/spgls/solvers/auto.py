@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, ClassVar
 
 from spgls._machine import available_memory, threads
@@ -128,13 +129,15 @@ def make_plan(
     cores : int, optional
         Threads to use; by default those there are.
     memory : float, optional
-        Bytes that may be used; by default what is free.
+        Bytes that may be used; by default what is free, which small games do not ask for.
     """
     cores = threads() if cores is None else cores
-    room = available_memory() if memory is None else memory
     m, n = work.rows, work.columns
     side = "columns" if m >= n else "rows"
     exact, krylov = spectral_cost(work, games, cores), krylov_cost(work, games, cores)
+    room = inf if memory is None else memory
+    if memory is None and max(exact.memory, krylov.memory) > _CHECKED:
+        room = available_memory()
     options = (
         _option("spectral", f"decompose a matrix of order {min(m, n)} ({side})", exact, room),
         _option("krylov", "multiply with the data until certified", krylov, room),
