@@ -7,6 +7,7 @@ PYTHON ?= python3.11 python3
 PYTEST_ARGS ?=
 
 BIN := .venv/bin
+CORES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count())')
 STAMP := .venv/.installed
 PEERS := .venv/.peers
 
@@ -71,9 +72,10 @@ agreement: $(STAMP) ## write docs/agreement.md: every solver on every problem of
 
 # A selection goes to a folder of its own: what is committed comes from a full run.
 bench: $(PEERS) ## run a selection of the benchmarks, about five minutes
-	@for name in latency run engine paths; do \
-	    $(BIN)/python benchmarks/$$name.py --quick --out benchmarks/quick || exit 1; \
-	done
+	@$(BIN)/python benchmarks/latency.py --quick --out benchmarks/quick
+	@$(BIN)/python benchmarks/run.py --quick --out benchmarks/quick
+	@$(BIN)/python benchmarks/engine.py --quick --threads $(CORES) --out benchmarks/quick
+	@$(BIN)/python benchmarks/paths.py --quick --only tall --out benchmarks/quick
 
 bench-full: $(PEERS) ## run all benchmarks, about half an hour
 	@for name in run iterative conic population latency engine growth paths auto; do \

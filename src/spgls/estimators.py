@@ -71,8 +71,8 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     ridge : float
         Weight of the squared priced norm of the coefficients in the learner's objective.
     solver : str or solver object
-        As in :func:`solve`. Only ``"spectral"``, which ``"auto"`` takes, knows honest providers
-        and a ridge.
+        As in :func:`solve`. Honest providers and a ridge are known to ``"auto"``, ``"spectral"``
+        and ``"krylov"``.
     tol : float
         Certified relative gap wanted, in units of R2.
     max_iter : int, optional
@@ -174,35 +174,10 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         """
         gamma, honest = self._read_providers()
         ridge, solver = read_ridge(self.ridge), resolve(self.solver)
-        goal = check_goal(self.goal)
-        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         controls = read_controls(self.tol, self.max_iter, None, None)
         rng = read_random_state(self.random_state)
-        if goal is None and z is None:
-            raise ValueError(
-                "z or a goal is needed: pass fit(X, y, z=...) with the prediction each provider "
-                "would like, or StackelbergRegressor(goal=Floor(250)) or another function of y."
-            )
-        if goal is not None and z is not None:
-            raise ValueError(
-                f"z was given and so was goal={goal!r}; drop one of them. Where metadata routing "
-                "passes z, set_fit_request(z=False) keeps it from here."
-            )
-        table, labels = read_rows(self, X, y)
-        m, n = table.shape
-        goals = check_vector(z, "z", m, "row of X") if goal is None else goals_of(goal, labels)
-        warn_of_scale(labels, goals)
-        # Asked of X itself: scikit-learn does not know every version of every data frame.
-        cost = resolve_cost(self.feature_cost, n, column_names(X))
-        data = GameData(
-            matrix=as_matrix(table, check_finite=False),
-            y=labels,
-            z=goals,
-            weight=check_weight(sample_weight, m),
-            cost=cost,
-            fit_intercept=fit_intercept,
-            source=X,
-        )
+        data, table = self._read_data(X, y, z, sample_weight)
+        warn_of_scale(data.y, data.z)
         if gamma == "auto":
             gamma = _reach_of_least_squares(data) or np.inf
         population = _population(gamma, honest)
@@ -211,14 +186,42 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
                 f"solver {self.solver!r} knows neither honest providers nor a ridge. Pass "
                 "honest_share=0 and ridge=0, or solver='spectral'."
             )
-        metadata = {"z": goals} | ({} if data.weight is None else {"sample_weight": data.weight})
+        metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, progress.on_step)
         solution = play(solver, data, population, ridge, controls)
-        self._keep(solution, gamma, cost, table.dtype)
+        self._keep(solution, gamma, data.cost, table.dtype)
         progress.end()
         warn_of_status(solution)
         return self
+
+    def _read_data(self, X: Any, y: Any, z: Any, sample_weight: Any) -> tuple[GameData, Any]:
+        """The game, and its rows as scikit-learn reads them."""
+        goal = check_goal(self.goal)
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        if goal is None and z is None:
+            raise ValueError(
+                "z or a goal is needed: pass fit(X, y, z=...) with the prediction each provider "
+                f"would like, or {type(self).__name__}(goal=Floor(250)) or another function of y."
+            )
+        if goal is not None and z is not None:
+            raise ValueError(
+                f"z was given and so was goal={goal!r}; drop one of them. Where metadata routing "
+                "passes z, set_fit_request(z=False) keeps it from here."
+            )
+        table, labels = read_rows(self, X, y)
+        m, n = table.shape
+        # Names are asked of X itself: scikit-learn does not know every version of every data frame.
+        data = GameData(
+            matrix=as_matrix(table, check_finite=False),
+            y=labels,
+            z=check_vector(z, "z", m, "row of X") if goal is None else goals_of(goal, labels),
+            weight=check_weight(sample_weight, m),
+            cost=resolve_cost(self.feature_cost, n, column_names(X)),
+            fit_intercept=fit_intercept,
+            source=X,
+        )
+        return data, table
 
     def _read_providers(self) -> tuple[Any, float | None]:
         """Strength and honest share as they were given, checked."""

@@ -12,7 +12,6 @@ from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
-from spgls._columns import column_names, resolve_cost
 from spgls._cv import (
     read_grid,
     read_judge,
@@ -24,18 +23,15 @@ from spgls._cv import (
 from spgls._sklearn import (
     Progress,
     read_random_state,
-    read_rows,
     warn_of_scale,
     warn_of_status,
     with_callbacks,
 )
 from spgls._types import Array, Vector
-from spgls._validation import check_flag, check_vector, check_weight
+from spgls._validation import check_flag
 from spgls.crossval import Candidates, CrossValidation
 from spgls.data import GameData
 from spgls.estimators import StackelbergRegressor, _reach_of_least_squares
-from spgls.goals import check_goal, goals_of
-from spgls.matrix import as_matrix
 from spgls.providers import Population
 from spgls.solve import play, read_controls
 from spgls.solvers import PopulationSolver, Solver, resolve
@@ -264,33 +260,6 @@ class StackelbergRegressorCV(StackelbergRegressor):
                 "honest_shares=[0] and ridges=[0], or solver='spectral'."
             )
         return solver
-
-    def _read_data(self, X: Any, y: Any, z: Any, sample_weight: Any) -> tuple[GameData, Any]:
-        """The game, and its rows as scikit-learn reads them."""
-        goal = check_goal(self.goal)
-        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
-        if goal is None and z is None:
-            raise ValueError(
-                "z or a goal is needed: pass fit(X, y, z=...) with the prediction each provider "
-                "would like, or StackelbergRegressorCV(goal=Floor(250)) or another function of y."
-            )
-        if goal is not None and z is not None:
-            raise ValueError(
-                f"z was given and so was goal={goal!r}; drop one of them. Where metadata routing "
-                "passes z, set_fit_request(z=False) keeps it from here."
-            )
-        table, labels = read_rows(self, X, y)
-        m, n = table.shape
-        data = GameData(
-            matrix=as_matrix(table, check_finite=False),
-            y=labels,
-            z=check_vector(z, "z", m, "row of X") if goal is None else goals_of(goal, labels),
-            weight=check_weight(sample_weight, m),
-            cost=resolve_cost(self.feature_cost, n, column_names(X)),
-            fit_intercept=fit_intercept,
-            source=X,
-        )
-        return data, table
 
     def _for_splitter(self, groups: Any, params: dict[str, Any]) -> dict[str, Any]:
         """Metadata that the splitter wants."""
