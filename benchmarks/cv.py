@@ -77,6 +77,7 @@ def cases(*, quick: bool) -> Iterator[Case]:
     goal = Shift(-5.0, lower=0.0)
     unit = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-300)
     yield case("blog, nobody honest", unit, y, goal, honest=0.0, pairs=pairs)
+    yield case("blog, half honest", unit, y, goal, pairs=pairs)
     yield case("blog, half honest, ridge", unit, y, goal, ridge=1.0, pairs=pairs)
     yield case("blog as it is, ridge", X, y, goal, ridge=1.0, pairs=min(pairs, 3))
 

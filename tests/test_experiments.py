@@ -35,6 +35,7 @@ from spgls.experiments import cells as measuring
 from spgls.experiments.cell import Cell, Real, Synthetic
 from spgls.experiments.claims import CAVEAT, FAILS, HOLDS, judge
 from spgls.experiments.experiment import Experiment, Grid
+from spgls.experiments.fastest import fastest_section
 from spgls.experiments.store import Record, Store, write_whole
 from spgls.experiments.tables import as_csv, curves_csv, error_table, time_table
 from spgls.experiments.view import families, fit_law, law_of, pairs, points
@@ -478,6 +479,25 @@ class TestTables:
                 for r in invented.records
             )
             assert verdict(Results(slower, {})).verdict == wanted
+
+    def test_where_krylov_is_not_the_fastest(self, invented):
+        """Twice as fast as LTRSR at n = 1000, half as fast beyond."""
+        ours = [
+            replace(
+                r,
+                cell=replace(r.cell, method="krylov"),
+                values=r.values
+                | {"seconds": [(0.5 if r.cell.data.n == 1000 else 2.0) * r["seconds"][0]]},
+            )
+            for r in invented.records
+            if r.cell.method == "ltrsr"
+        ]
+        text = "\n".join(fastest_section(Results((*invented.records, *ours), {})))
+        assert "In 3 of 9 rows" in text
+        assert "| dense-0.1 | 9 | 3 | LTRSR 6 (krylov takes up to 2 times as long) |" in text
+        assert "takes 32 ms at most, and 2 times" in text
+        assert "in 0 of 6 the times of both overlap" in text
+        assert fastest_section(invented) == []
 
     def test_nothing_to_judge(self):
         assert judge(Results((), {})) == []

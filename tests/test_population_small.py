@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from spgls.population import GroupMoments, interval_bound, phi, solve_population
+from spgls.population.far import above_infinity
+from spgls.population.section import Sections
 from spgls.reduced import ReducedGame
 from spgls.sphere import dual_bound, solve_sphere
 from tests.oracles.families import problems
@@ -428,6 +430,36 @@ def test_honest_share_does_not_keep_the_infimum_with_a_null_space():
     assert found.outcome == "unattained"
     assert found.proved
     assert found.value == pytest.approx(0.6 * game.r_yy, abs=1e-8 * game.yy)
+
+
+@pytest.mark.parametrize("short", [1e-2, 1e-4, 1e-6])
+def test_minimum_far_beyond_every_strength_is_found_without_a_proof(short):
+    """With a null space the loss may fall below its limit far out, and rise to it from there."""
+    one = np.array([1.0])
+    game = ReducedGame(one, one, one, 1.0, 0.5 - short, 0.5, 1)
+    groups = [INF, 1.0], [0.5, 0.5]
+    found = solve_population(game, *groups, certify=False)
+    t = np.geomspace(1e-3, 1e12, 200_001)
+    values = phi(game, *groups, t)
+    limit = 0.5 * game.r_yy + 0.5 * (game.r_yy - 2 * game.r_yz + game.r_zz)
+    assert found.outcome == "several"
+    assert limit - found.value == pytest.approx(short**2, rel=0.1)
+    assert found.value <= values.min() + 1e-15
+    assert found.t == pytest.approx(t[np.argmin(values)], rel=1e-2)
+
+
+@pytest.mark.parametrize("gammas", [[INF, 2.0], [INF, 0.03, 2.0, 50.0]])
+def test_loss_less_its_limit_keeps_its_digits(gammas):
+    game = random_game(np.random.default_rng(3), 4, nullity=1)
+    shares = np.full(len(gammas), 1 / len(gammas))
+    brute = Brute(Mixed("far", game, np.array(gammas), shares))
+    sections = Sections(game, np.array(gammas), shares, 0.0)
+    t = np.geomspace(1e3, 1e9, 7)
+    limit = shares[0] * LONG(game.r_yy) + (1 - LONG(shares[0])) * (
+        ((brute.y - brute.z) ** 2).sum() + brute.free**2
+    )
+    ours = above_infinity(sections, t / sections.units.t) * sections.units.length**2
+    np.testing.assert_allclose(ours, (brute.loss(t)[1] - limit).astype(float), rtol=1e-8)
 
 
 def test_nothing_to_learn():

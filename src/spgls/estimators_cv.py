@@ -42,6 +42,8 @@ __all__ = ["StackelbergRegressorCV"]
 _Grid: TypeAlias = tuple[tuple[float, ...] | None, tuple[float, ...], tuple[float, ...]]
 #: The default grid, in units of the strength that closes half the gap against least squares.
 _AROUND_AUTO = np.logspace(-3.0, 3.0, 13)
+#: Scores that differ by less than this part of themselves are the same.
+_SAME = 1e-9
 
 
 class StackelbergRegressorCV(StackelbergRegressor):
@@ -97,7 +99,8 @@ class StackelbergRegressorCV(StackelbergRegressor):
     Attributes
     ----------
     best_params_ : dict
-        The candidate that was chosen: ``gamma``, ``honest_share``, ``ridge``.
+        The candidate that was chosen: ``gamma``, ``honest_share``, ``ridge``. The first of those
+        whose scores are the same up to rounding.
     best_index_ : int
         Its place in ``cv_results_``.
     best_score_ : float
@@ -352,6 +355,8 @@ def _choose(scores: Array, reach: Array, cautious: bool) -> int:
     """Index of the candidate with the smallest worst regret, or of one that can hardly be gamed."""
     regret = _worst_regret(scores)
     best = int(regret.argmin())
+    rounding = _SAME * float(np.abs(scores[:, :, best].mean(axis=1)).max())
+    best = int(np.argmax(regret <= regret[best] + rounding))
     splits = scores.shape[1]
     if not cautious or splits < 2:
         return best

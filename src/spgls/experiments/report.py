@@ -8,6 +8,7 @@ from spgls.experiments.catalogue import EXPERIMENTS
 from spgls.experiments.claims import judge
 from spgls.experiments.environment import describe_environment
 from spgls.experiments.experiment import Experiment
+from spgls.experiments.fastest import fastest_section
 from spgls.experiments.figures import mean_curves, ratio_figure
 from spgls.experiments.outputs import NOTE, draw, figures_of
 from spgls.experiments.store import Results, ResultsError, write_whole
@@ -101,6 +102,7 @@ def _page(results: Results, protocol: str, drawn: set[str]) -> list[str]:
         "## What holds",
         "",
         *_claims(results),
+        *fastest_section(results),
         *_synthetic(results, drawn),
         *_real(results, drawn),
         *_agreement(results),

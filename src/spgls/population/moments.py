@@ -251,6 +251,11 @@ class GroupMoments:
         many = self.at(np.array([t]))
         return Moments(*(part[0] for part in many if part.ndim == 1))
 
+    def kept(self, t: Vector) -> tuple[Vector, Vector]:
+        """Averages of ``s`` and ``s^2`` over those who move, as parts of the whole."""
+        s = 1.0 / (1.0 + t / self.gamma[:, None])
+        return self.share.dot(s), self.share.dot(s * s)
+
     def spread_at_infinity(self) -> float:
         """Limit of ``1 - e`` as ``t`` grows."""
         if self.honest > 0.0:

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from spgls._types import EPS, Vector
+from spgls.population.far import approach, fall_to, far_margin, far_turn, rounding
 from spgls.population.moments import Numbers
 from spgls.population.section import EXACT, LOOSE, Section, Sections
 
@@ -96,6 +97,9 @@ class Search:
                 far = max((turn / p_d) ** 2, m2 / p_d**2)
                 seen = 2.0 * m1 * p_d / (EPS * self.infinity) if self.infinity > 0.0 else inf
                 high = max(high, 1e2 * min(far, seen**2))
+        elif self.infinity < inf:
+            m1, m2 = float(groups.reach.sum()), float(groups.reach @ groups.gamma)
+            high = max(high, 1e2 * float(far_turn(problem, m1, m2, groups.honest)))
         if groups.honest > 0.0 and problem.lowest > 0.0:
             # The honest group alone would lose more than predicting nothing does.
             cap = problem.yy * (1.0 + 1.0 / sqrt(groups.honest)) ** 2 / problem.lowest
@@ -143,7 +147,7 @@ class Search:
 
     def noise(self, value: float) -> float:
         """What rounding may change in a value; residuals of zero come out as rounding of ``y``."""
-        return 4 * EPS * value + (8 * EPS) ** 2 * self.sections.yy
+        return float(rounding(value, self.sections.yy))
 
     def _offer(self, found: Section) -> None:
         """Take a minimum that is better by more than rounding, or as good and smaller."""
@@ -194,29 +198,42 @@ class Search:
         """Where the loss falls towards infinity, return the smallest norm that comes close."""
         if self.infinity == inf:
             return
+        problem = self.sections
         best, noise = self.best, self.noise(self.infinity)
         # A tie with infinity is an optimum, unless it is as far out or the loss still falls there.
-        far = self.best_t > _FAR * self.sections.groups.gamma.max()
+        far = self.best_t > _FAR * problem.groups.gamma.max()
         far = far or (best is not None and best.slope < -best.noise)
         if self.infinity > self.best_value + (noise if far else -noise):
             return
         self.outcome, self.best = "unattained", None
-        allowed = self.infinity + max(self.gap / 2, 2 * self.noise(self.infinity))
-        if self.sections.yy <= allowed:
-            self.best_t, self.best_value = 0.0, self.sections.yy
+        margin = far_margin(self.infinity, self.gap, problem.yy)
+        allowed = self.infinity + margin
+        if problem.yy <= allowed:
+            self.best_t, self.best_value = 0.0, problem.yy
             return
         grid = self.coarse.t
         while True:
-            values = self.evaluate(grid).value
-            if (values <= allowed).any() or grid[-1] > 1e200:
+            here = self.evaluate(grid)
+            if (here.value <= allowed).any() or grid[-1] > 1e200:
                 break
             grid = np.geomspace(grid[-1], 1e6 * grid[-1], 20)
-        for _ in range(5):
-            # The last point where none is good enough, which only rounding can bring about.
-            i = int(np.argmax(np.append(values[:-1] <= allowed, True)))
-            self.best_t, self.best_value = float(grid[i]), float(values[i])
-            grid = np.geomspace(grid[max(i - 1, 0)], grid[i], 12)
-            values = self.evaluate(grid).value
+        # The last point where none is good enough, which only rounding can bring about.
+        i = int(np.argmax(np.append(here.value[:-1] <= allowed, True)))
+        if problem.nullity and problem.groups.honest > 0.0 and i > 0 and here.fill[i - 1] > 0.0:
+            t = float(approach(problem, grid[i - 1 : i], grid[i : i + 1], margin)[0])
+            self.best_t, self.best_value = t, float(self.evaluate(t, guess=1.0).value)
+            return
+        self.best_t, self.best_value = float(grid[i]), float(here.value[i])
+        if i > 0 and here.value[i] <= allowed < here.value[i - 1]:
+            where, _ = fall_to(
+                lambda _, t, mu: self.evaluate(t, guess=mu),
+                grid[i - 1 : i],
+                grid[i : i + 1],
+                here.mu[i : i + 1],
+                allowed,
+            )
+            self.best_t = float(where[0])
+            self.best_value = float(self.evaluate(self.best_t, guess=here.mu[i]).value)
 
 
 def _length(x: Vector) -> float:

@@ -46,14 +46,18 @@ class Table:
         w2 = w * w
         seen = sections.d * products
         self._values: Array = np.vstack([seen.dot(w2), products.dot(w)])
+        #: Where a null space takes what is missing of a norm, how far the data alone goes.
+        self._pole: Vector | None = None
+        if sections.nullity:
+            self._pole = (products / sections.d).sum(axis=1)
         by_log = _CELL * self.mu
         self._slopes: Array = by_log * np.vstack([-2.0 * seen.dot(w2 * w), -products.dot(w2)])
 
     def at(self, m: Moments) -> tuple[Vector, Array]:
         """Multipliers where the coefficients have the right norm, and ``j`` there.
 
-        Where that takes a multiplier below the table it is the least one, with what is missing
-        of the norm left to the lowest space.
+        Where that takes a multiplier below the table it is the least one; it is zero where a null
+        space takes what is missing of the norm.
         """
         weights = np.array([m.a, 2.0 * m.p, m.e])
         # The norm falls with the multiplier: halve the range of the table's cells.
@@ -74,7 +78,10 @@ class Table:
         # What is not a number lies in a cell whose ends agree.
         x = np.fmin(np.fmax(x, 0.0), 1.0)
         j, _ = _cubic(x, *(part[3:] for part in ends))
-        return self.mu[low] * np.exp(_CELL * x), j
+        mu = self.mu[low] * np.exp(_CELL * x)
+        if self._pole is not None:
+            mu[self._pole.dot(weights) <= m.tau] = 0.0
+        return mu, j
 
 
 def _cubic(x: Vector, f0: Array, f1: Array, d0: Array, d1: Array) -> tuple[Array, Array]:

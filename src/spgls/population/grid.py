@@ -1,0 +1,210 @@
+"""Grids of norms for many games at once, and what a table of the data shows there."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from spgls._types import EPS, Array, Vector
+from spgls.population.far import above_infinity, approach, fall_to, far_turn
+from spgls.population.moments import Moments
+from spgls.population.pairs import PairGames
+from spgls.population.table import Table
+
+__all__ = ["STEP", "PairGrid"]
+
+#: Distance of grid points in log t, and how many one game may have.
+STEP, _POINTS = 0.5, 240
+#: Where to look more closely, in units of that distance.
+_CLOSER = np.linspace(-1.0, 1.0, 17)
+#: Steps of t towards infinity, and where they end.
+_STRIDE, _FARTHEST = 4.0, 1e200
+
+
+class PairGrid:
+    """A grid of ``t`` for each game, one after the other, and what the table shows there.
+
+    Attributes
+    ----------
+    plain : ndarray of bool, of shape (C,)
+        Games that show nothing out of the ordinary.
+    """
+
+    def __init__(self, games: PairGames) -> None:
+        self._games = games
+        low, high = _range(games)
+        span = np.log(high / low)
+        self._counts = np.minimum(span / STEP + 2, _POINTS).astype(int)
+        self._start = np.cumsum(self._counts) - self._counts
+        self._which = np.repeat(np.arange(len(low)), self._counts)
+        place = np.arange(len(self._which)) - self._start[self._which]
+        self._t = low[self._which] * np.exp(place * (span / (self._counts - 1))[self._which])
+        m = games.of(self._which).groups.at(self._t)
+        # Beyond the spectrum norms are |p|/mu, and the smallest norms need the largest multipliers.
+        largest = np.linalg.norm(games.sides, axis=0).sum() / np.sqrt(m.tau.min())
+        table = Table(games, 8.0 * max(1.0, float(largest)))
+        self._mu, j = table.at(m)
+        self._slope = _slope(games, self._which, m, self._mu, j)
+        self._value = partial(_value, games, m, self._mu, j)
+        # Next to the pole the lowest space takes over, unless there is a null space to do so.
+        self._pole = 4.0 * table.least
+        last = self._start + self._counts - 1
+        rises = self._slope[last] >= 0.0
+        self.plain = (self._slope[self._start] < 0.0) & (rises | np.isfinite(games.infinity()))
+        inside = np.diff(self._which) == 0
+        turns = 1 + np.flatnonzero(_turns(self._slope) & inside[1:] & inside[:-1])
+        width = np.log(self._t[turns] / self._t[turns - 1])
+        self.plain[self._which[turns[self._hides(turns, width, table)]]] = False
+        self.plain[self._which[1:][inside & _flips(games, m, self._mu)]] = False
+
+    def _hides(self, points: np.ndarray, width: Vector, table: Table) -> np.ndarray:
+        """Whether a slope may meet zero around a point, looked at more closely."""
+        t = self._t[points, None] * np.exp(width[:, None] * _CLOSER)
+        which = np.repeat(self._which[points], len(_CLOSER))
+        m = self._games.of(which).groups.at(t.ravel())
+        mu, j = table.at(m)
+        slope = _slope(self._games, which, m, mu, j).reshape(t.shape)
+        changes = (slope >= 0.0) != (slope[:, :1] >= 0.0)
+        # It bends sharply where the null space begins to take part of the norm.
+        free = (mu == 0.0).reshape(t.shape)
+        smooth = free[:, 2:] == free[:, :-2]
+        return np.asarray(changes.any(axis=1) | (_turns(slope) & smooth).any(axis=1))
+
+    def minima(self) -> tuple[np.ndarray, Vector, Vector]:
+        """Games and ``t`` of the minima that the table shows, and multipliers there."""
+        which, t, mu, slope = self._which, self._t, self._mu, self._slope
+        right = slope >= 0.0
+        at = np.flatnonzero((np.diff(which) == 0) & right[1:] & ~right[:-1])
+        if not self._games.nullity:
+            self.plain[which[at[np.minimum(mu[at], mu[at + 1]) < self._pole]]] = False
+        shown = np.isfinite(self._games.infinity())
+        shown[which[at]] = True
+        self.plain &= shown
+        at = at[self.plain[which[at]]]
+        part = slope[at] / (slope[at] - slope[at + 1])
+        root = t[at] * (t[at + 1] / t[at]) ** part
+        return which[at], root, mu[at] * (mu[at + 1] / mu[at]) ** part
+
+    def approach(self, some: np.ndarray, infinity: Vector, margin: Vector) -> tuple[Vector, Vector]:
+        """``t`` where losses of some games, without a minimum as good, come close to their limit.
+
+        Multipliers there, too; ``t`` is zero where it is not that simple.
+        """
+        games = self._games.of(some)
+        first = self._first(self._mu == 0.0)[some]
+        low = self._t[first]
+        # With the null space still to take its part they have not come close before.
+        simple = (self._mu[first] == 0.0) & (above_infinity(games, low) > margin)
+        t, mu = np.zeros(len(some)), np.zeros(len(some))
+        if simple.any():
+            high = low.copy()
+            while True:
+                above = above_infinity(games, high) > margin
+                if not (above & simple).any():
+                    break
+                low, high = np.where(above, high, low), np.where(above, _STRIDE * high, high)
+                simple &= high < _FARTHEST
+            t = np.where(simple, approach(games, low, high, margin), 0.0)
+        left = np.flatnonzero(~simple)
+        if len(left):
+            t[left], mu[left] = self._fall(some[left], (infinity + margin)[left])
+        return t, mu
+
+    def _fall(self, some: np.ndarray, allowed: Vector) -> tuple[Vector, Vector]:
+        """The same on the data itself."""
+        enough = np.full(len(self.plain), -np.inf)
+        enough[some] = allowed
+        at = np.maximum(self._first(self._value() <= enough[self._which]), self._start + 1)[some]
+        above, below = (self._games.each(some, self._t[k], self._mu[k]) for k in (at - 1, at))
+        good = np.flatnonzero((above.value > allowed) & (below.value <= allowed))
+        t, mu = np.zeros(len(some)), np.zeros(len(some))
+        if len(good):
+            t[good], mu[good] = fall_to(
+                lambda rows, t, mu: self._games.each(some[good[rows]], t, mu),
+                above.t[good],
+                below.t[good],
+                below.mu[good],
+                allowed[good],
+            )
+        return t, mu
+
+    def _first(self, which: np.ndarray) -> np.ndarray:
+        """Each game's first point of some; its very first where it has none."""
+        found: np.ndarray = self._start.copy()
+        points = np.flatnonzero(which)[::-1]
+        found[self._which[points]] = points
+        return found
+
+
+def _range(games: PairGames) -> tuple[Vector, Vector]:
+    """Range of ``t`` where the minima of each game are expected, as in a search for one."""
+    gamma, honest, ridge = games.gamma, games.honest, games.ridges
+    eta, zeta, delta = games.base
+    p_y = float(np.linalg.norm(games.sigma * eta))
+    low = 1e-2 * (p_y / (1.0 + ridge + 4.0 * (1.0 - honest) / gamma)) ** 2
+    low = np.maximum(np.minimum(low, 1e-2 * gamma), 1e-40)
+    reach = float(((eta**2 + zeta**2) / games.d).sum())
+    high = 1e2 * np.maximum(np.maximum(gamma, reach), 1e4 * low)
+    p_d = float(np.linalg.norm(games.sigma * delta))
+    if p_d > 1e-60:
+        turn = np.sqrt(games.zz * games.apart) + games.apart
+        far = np.maximum((turn / p_d) ** 2, (gamma / p_d) ** 2)
+        seen = 2.0 * gamma * p_d / (EPS * (games.apart - games.free))
+        further = np.maximum(high, 1e2 * np.minimum(far, seen**2))
+        high = np.where(honest == 0.0, further, high)
+    if games.nullity:
+        moving = (1.0 - honest) * gamma
+        turn = far_turn(games, moving, moving * gamma, honest)
+        high = np.where(np.isfinite(games.infinity()), np.maximum(high, 1e2 * turn), high)
+    if games.lowest > 0.0:
+        cap = games.yy * (1.0 + 1.0 / np.sqrt(honest)) ** 2 / games.lowest
+        high = np.minimum(high, 1.1 * cap)
+    high = np.minimum(high, 1.1 * games.yy / ridge)
+    return np.minimum(low, 1e-2 * high), high
+
+
+def _slope(games: PairGames, which: np.ndarray, m: Moments, mu: Vector, j: Array) -> Vector:
+    """Derivative of the loss in ``log t``, by the envelope theorem."""
+    s_zz, s_zd, s_dd = _sums(games, mu, j)
+    slope = (games.apart - s_dd) * m.e1 - 2.0 * (m.bend * s_zz + m.u * s_zd)
+    slope -= (mu - games.lowest) * m.tau1
+    return np.asarray(slope + games.ridges[which] * m.t)
+
+
+def _value(games: PairGames, m: Moments, mu: Vector, j: Array) -> Vector:
+    """The loss without its ridge."""
+    s_zz, s_zd, s_dd = _sums(games, mu, j)
+    squares = m.a * s_zz + 2.0 * m.p * s_zd + m.e * s_dd
+    return np.asarray(m.spread * games.apart + squares - (mu - games.lowest) * m.tau)
+
+
+def _sums(games: PairGames, mu: Vector, j: Array) -> Array:
+    """``r_ab + nu j_ab`` for zz, zd and dd."""
+    outside = np.array([games.outer[1, 1], games.outer[1, 2], games.outer[2, 2]])
+    return np.asarray(outside[:, None] + (mu - games.lowest) * j)
+
+
+def _flips(games: PairGames, m: Moments, mu: Vector) -> np.ndarray:
+    """Where the coefficient that dominates changes its sign between two points.
+
+    There the loss has a kink, or all but one, and minima on either side that the points may miss.
+    """
+    lowest = int(np.argmin(games.e))
+    eta, zeta, _ = games.base
+    side = m.p * eta[lowest] - m.u * zeta[lowest] > 0.0
+    others = games.e[games.e > 0.0]
+    near = mu < (float(others.min()) if others.size else np.inf)
+    if games.nullity:
+        near &= mu > 0.0
+    return np.asarray((side[1:] != side[:-1]) & (near[1:] | near[:-1]))
+
+
+def _turns(f: Array) -> np.ndarray:
+    """Where a slope that keeps its sign at three points comes close to zero in between."""
+    before, here, after = f[..., :-2], f[..., 1:-1], f[..., 2:]
+    bend = before - 2.0 * here + after
+    nearest = here - (after - before) ** 2 / (8.0 * bend)
+    same = (before * here > 0.0) & (here * after > 0.0)
+    smallest = (abs(here) <= abs(before)) & (abs(here) <= abs(after))
+    return np.asarray(same & smallest & (nearest * here < 0.3 * here * here))
