@@ -9,7 +9,8 @@ from spgls.experiments.experiment import SCALES, Experiment, Grid
 
 __all__ = ["EXPERIMENTS", "find_experiments"]
 
-LARGE = ("socp", "rtr-newton", "ltrsr", "krylov")
+MATRIX_FREE = ("rtr-newton", "ltrsr", "krylov")
+LARGE = ("socp", *MATRIX_FREE)
 SMALL = ("sdp", *LARGE, "spectral")
 ALL = ("bisection", "sdp", "socp", "gltr", "ltrsr", "rtr-newton", "spectral", "krylov")
 DENSITIES = (0.01, 0.001, 0.0001)
@@ -42,7 +43,12 @@ def _dense(gamma: float, place: str, claim: str) -> Experiment:
         LARGE,
         {
             "quick": Grid((200, 400, 800), 2, seconds=60.0),
-            "machine": Grid((1000, 2000, 3000, 4000), 3, once={"socp": 2000}),
+            "machine": Grid(
+                (1000, 2000, 3000, 4000, 6000, 8000, 10000),
+                3,
+                once=dict.fromkeys(MATRIX_FREE, 4000) | {"socp": 2000},
+                up_to={"socp": 4000},
+            ),
             "paper": Grid((1000, 2000, 4000, 6000, 8000, 10000), 10, seconds=4 * HOURS),
         },
         gamma,
@@ -63,7 +69,11 @@ def _sparse(ratio: float, up_to: int) -> Experiment:
         {
             "quick": Grid((500, 1000, 2000), 2, up_to={"socp": 1000}, seconds=60.0),
             "machine": Grid(
-                (5000, 7500, 10000), 3, once={"socp": 2500}, up_to={"socp": up_to}, seconds=180.0
+                (5000, 7500, 10000, 15000, 20000, 25000, 30000),
+                3,
+                once=dict.fromkeys(MATRIX_FREE, 10000) | {"socp": 2500},
+                up_to={"socp": up_to},
+                seconds=180.0,
             ),
             "paper": Grid(
                 (10000, 15000, 20000, 25000, 30000), 10, once={"socp": 10000}, seconds=4 * HOURS
@@ -160,7 +170,9 @@ _LIST = (
         ("bisection", *SMALL),
         {
             "quick": Grid((10, 20, 40), 1, seconds=15.0),
-            "machine": Grid((10, 20, 40, 80, 120), 1, seconds=60.0),
+            "machine": Grid(
+                (10, 20, 40, 80, 120, 200, 280), 1, up_to={"bisection": 120}, seconds=60.0
+            ),
             "paper": Grid((10, 20, 40, 80, 120, 150, 200, 300), 3, seconds=HOURS),
         },
         densities=(None,),

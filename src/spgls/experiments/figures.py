@@ -112,7 +112,7 @@ def ratio_figure(results: Results, ratios: Sequence[float] = (0.5, 1.0)) -> byte
         title = "dense" if density == 1.0 else f"density {density:g}"
         _log(ax, title, "features", "ratio of times", sorted(sizes))
         ax.axhline(1.0, color="0.6", linewidth=0.8)
-    panels[0].legend(fontsize=6)
+    panels[0].legend(fontsize=6, handlelength=4)
     return _png(figure)
 
 
@@ -141,7 +141,8 @@ def curves_figure(results: Results, kind: str) -> bytes:
         found = mean_curves(results, source, attacker)
         for model in MODELS:
             if kind in found[model]:
-                style = ":" if model == "y from z alone" else "-"
+                # A ridge that is none lies on least squares.
+                style = {"y from z alone": ":", "ridge": "--"}.get(model, "-")
                 ax.plot(
                     found["gammas"]["gammas"],
                     found[model][kind],
@@ -154,7 +155,7 @@ def curves_figure(results: Results, kind: str) -> bytes:
         if kind in found[MODELS[-1]] and found[MODELS[-1]][kind][0] < FAR * low:
             # Goals that are labels and a constant reveal them all.
             ax.set_ylim(bottom=low / 2)
-            ax.text(0.04, 0.03, f"{MODELS[-1]}: none", transform=ax.transAxes, fontsize=7)
+            ax.text(0.04, 0.03, f"{MODELS[-1]}: no error", transform=ax.transAxes, fontsize=7)
         ax.set_title(f"{source}, {attacker}", loc="left", fontsize=9)
         ax.set_xlabel("gamma")
         ax.set_ylabel(f"{kind} MSE")
