@@ -27,10 +27,10 @@ def games() -> dict[str, Game]:
     found = {name: build(None, folder=Path(FOLDER)) for name, build in REAL.items()}
     table = _numbers(Path(FOLDER) / "Residential-Building-Data-Set.xlsx")
     X, price = table[:, :107], table[:, 107]
-    y = price / (0.01 * np.abs(price).max())
+    unit = 0.01 * np.abs(price).max()
     features = scaled_with_ones([column for column in X.T if np.ptp(column) > 0.0])
     for name, shift in (("building-modest", 20.0), ("building-severe", 40.0)):
-        found[name] = features, y, np.maximum(y + shift, 0.0), 0.1
+        found[name] = features, price / unit, np.maximum(price + shift, 0.0) / unit, 0.1
     return found
 
 
