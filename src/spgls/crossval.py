@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from spgls._threads import one_blas_thread
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import as_matrix
@@ -30,6 +31,8 @@ __all__ = ["Candidates", "CrossValidation", "Judge", "Measure", "Models"]
 
 #: Where moments leave a squared error in doubt by more than this part, it is measured on the rows.
 _DOUBT = 1e-9
+#: Up to so many columns, decompositions are faster on one thread of BLAS than on several.
+_FEW_COLUMNS = 400
 
 
 class Candidates(NamedTuple):
@@ -178,11 +181,13 @@ class CrossValidation:
             pieces = self._first
             if group is not self._groups[0]:
                 pieces = Pieces(self.data, self.table, group.piece)
+            few = self.data.matrix.shape[1] <= _FEW_COLUMNS
             for at, number in enumerate(group.which):
-                fitted = _together(
-                    pieces, group.train[at], candidates, self._engine, self.controls.tol
-                )
-                errors = _by_moments(pieces, group.test[at], fitted) if with_errors else None
+                with one_blas_thread(few):
+                    fitted = _together(
+                        pieces, group.train[at], candidates, self._engine, self.controls.tol
+                    )
+                    errors = _by_moments(pieces, group.test[at], fitted) if with_errors else None
                 yield number, _uprooted(pieces, fitted), errors
             if pieces.factored and "qr" not in self.data.reductions:
                 self.data.reductions["qr"] = pieces.reduce_all("qr")
