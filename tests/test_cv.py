@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 
@@ -37,6 +38,7 @@ from spgls import (
     make_attacked_scorer,
 )
 from spgls.crossval import CrossValidation
+from spgls.datasets import load_blog_feedback
 from spgls.estimators_cv import StackelbergRegressorCV, _choose
 from spgls.matrix import DenseMatrix
 from spgls.population import many, solve_population
@@ -369,6 +371,24 @@ class TestHowItIsDone:
         loop = naive(splits, table, labels=labels, goals=goals, grid=grid)
         np.testing.assert_allclose(scores_of(model), loop, rtol=1e-8)
         assert not alone
+
+    @pytest.mark.skipif(
+        not os.environ.get("SPGLS_DATA"),
+        reason="set SPGLS_DATA to the folder that holds blogData_train.csv",
+    )
+    @pytest.mark.parametrize(("honest", "ridge"), [(0.0, 0.0), (0.5, 1.0)])
+    def test_blog_posts(self, honest, ridge):
+        """Four constant columns among 280, and others that depend on each other."""
+        blog = load_blog_feedback(os.environ["SPGLS_DATA"])
+        span = np.ptp(blog.X, axis=0)
+        table = (blog.X - blog.X.min(axis=0)) / np.where(span > 0.0, span, 1.0)
+        goals = np.maximum(blog.y - 5.0, 0.0)
+        grid = {"gammas": (1e-3, 1.0, 1e4), "honest_shares": (honest,), "ridges": (ridge,)}
+        model = StackelbergRegressorCV(**grid, world=WORLD, cv=10).fit(table, blog.y, z=goals)
+        some = list(KFold(10).split(table))[::5]
+        how = {"labels": blog.y, "goals": goals, "grid": grid, "solver": "spectral"}
+        loop = naive(some, table, **how)
+        np.testing.assert_allclose(scores_of(model)[::5], loop, rtol=1e-8)
 
     def test_the_first_of_candidates_that_differ_by_rounding(self):
         scores = np.array([[[-2.0, -1.0 - 1e-12, -1.0, -1.0 + 1e-12]]])
