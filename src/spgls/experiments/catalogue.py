@@ -139,7 +139,7 @@ _LIST = (
         "As at gamma 0.1 (13 to 68 times); LTRSR stays below 6 seconds where SOCP takes up to 118.",
     ),
     _sparse(0.5, 5000),
-    _sparse(1.0, 7500),
+    _sparse(1.0, 10000),
     _sparse(2.0, 5000),
     _sparse(3.0, 5000),
     Experiment(
