@@ -92,6 +92,7 @@ def small(monkeypatch):
     monkeypatch.setattr(_building, "ROWS", ROWS)
     sums = {"V-9": TABLE[:, 107].sum(), "V-10": TABLE[:, 108].sum()}
     monkeypatch.setattr(_building, "SUMS", sums)
+    monkeypatch.setattr(_building, "CELLS", _building.fingerprint(TABLE))
 
 
 class Archive:
@@ -305,7 +306,8 @@ def test_no_network_and_no_folder(fetch, name):
         fetch(name, base_url=closed_port())
     said = str(told.value)
     assert "there is no connection to the server. Nothing was kept" in said
-    assert f"by hand from {SOURCE[name].page} and pass the folder that holds it as folder" in said
+    assert f"by hand from {SOURCE[name].page}, put {SOURCE[name].names[0]}" in said
+    assert "name that folder by SPGLS_DATA or the argument folder" in said
     assert fetch.kept() == []
 
 
@@ -365,6 +367,11 @@ WRONG = {
         "building",
         workbook(np.where(TABLE == 220.0, "n/a", TABLE.astype(object))),
         "row 3 of the data has 'n/a' in column 3",
+    ),
+    "building-cell": (
+        "building",
+        workbook(np.where(TABLE == 111.0, 112.0, TABLE)),
+        "some of its cells have other values",
     ),
     "building-sum": ("building", workbook(wrong_total), "its column V-10 sums to .*, not"),
     "building-swapped": (

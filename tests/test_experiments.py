@@ -34,6 +34,7 @@ from spgls.experiments import (
 from spgls.experiments import cells as measuring
 from spgls.experiments.cell import Cell, Real, Synthetic
 from spgls.experiments.claims import CAVEAT, FAILS, HOLDS, judge
+from spgls.experiments.environment import environment
 from spgls.experiments.experiment import Experiment, Grid
 from spgls.experiments.fastest import fastest_section
 from spgls.experiments.store import Record, Store, write_whole
@@ -212,6 +213,14 @@ class TestRunner:
         assert found["eat"]["limit"] == 0.4
         assert found["die"]["reason"] == "its process ended with status 3"
         assert found["raise"]["reason"] == "ZeroDivisionError: one over nothing"
+        # What says nothing of the method is tried again.
+        again = run_cells(cells, tmp_path / "out", measure=fake, threads=1)
+        assert (again.measured, again.kept) == (2, 4)
+
+    def test_another_number_of_threads(self, fake, tmp_path):
+        run_cells([cell()], tmp_path / "out", measure=fake, threads=1)
+        with pytest.raises(ResultsError, match=r"results on 1 threads.*Pass --threads 1"):
+            run_cells([cell(), cell(seed=1)], tmp_path / "out", measure=fake, threads=2)
 
     def test_what_is_missing_stays_open(self, fake, tmp_path):
         cells = [
@@ -300,12 +309,27 @@ class TestFiles:
         left = tmp_path / "cells" / "tiny" / ".x.json.1.tmp"
         left.parent.mkdir(parents=True)
         left.write_text("hal")
+        others = [tmp_path / ".mine.tmp", tmp_path / "deep" / "er" / ".x.json.1.tmp"]
+        others[1].parent.mkdir(parents=True)
+        for other in others:
+            other.write_text("mine")
+        (tmp_path / ".folder.1.tmp").mkdir()
         run_cells([], tmp_path)
         assert not left.exists()
+        assert all(other.exists() for other in others)
+
+    @pytest.mark.parametrize("text", ["{", "[]", '{"cpu": "x"}'])
+    def test_a_damaged_environment(self, tmp_path, text):
+        Store(tmp_path).write(Record(cell(), "measured", {}, "here"))
+        place = tmp_path / "environments" / "here.json"
+        place.parent.mkdir()
+        place.write_text(text)
+        with pytest.raises(ResultsError, match=r"here\.json is damaged, it does not say what"):
+            Results.read(tmp_path)
 
     def test_collected_results_read_back(self, tmp_path):
         kept = Store(tmp_path)
-        kept.write_environment("here", {"cpu": "x"})
+        kept.write_environment(*environment(1))
         for seed in range(3):
             kept.write(Record(cell(seed=seed), "measured", {"objective": 1.0 / 3}, "here"))
         first = Results.read(tmp_path)
@@ -592,7 +616,7 @@ class TestReproduction:
     def test_without_matplotlib_the_tables_are_there(self, tiny, out, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
         with pytest.raises(ImportError, match=r"pip install 'spgls\[plot\]'"):
-            reproduce([tiny], out, scale="quick")
+            reproduce([tiny], out, scale="quick", threads=1)
         assert (out / "dense-0.1.md").is_file()
         assert (out / "dense-0.1.csv").is_file()
 

@@ -40,7 +40,10 @@ def download(source: Source, target: Path, url: str, *, progress: bool) -> Array
     pooch = needs("pooch", "Downloading data")
     requests = needs("requests", "Downloading data")
     tables: list[Array] = []
-    by_hand = f"Or get it by hand from {source.page} and pass the folder that holds it as folder."
+    by_hand = (
+        f"Or get it by hand from {source.page}, put {' or '.join(source.names)} into a folder, and "
+        "name that folder by SPGLS_DATA or the argument folder."
+    )
 
     def fetch(address: str, temporary: str, _: object) -> None:
         with _bar(source.title) if progress else nullcontext(False) as bar:

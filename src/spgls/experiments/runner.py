@@ -111,7 +111,10 @@ def run_cells(
     store, summary = Store(folder), Summary()
     count = threads or available_cores()
     with store.locked(), _Worker(measure, count) as worker:
-        open_cells = [cell for cell in cells if store.read(cell) is None]
+        known = {cell: store.read(cell) for cell in cells}
+        kept = {cell: record for cell, record in known.items() if record and record.lasts}
+        store.check_threads(kept.values(), count)
+        open_cells = [cell for cell in cells if cell not in kept]
         summary.kept = len(cells) - len(open_cells)
         name, about = environment(count)
         if open_cells:

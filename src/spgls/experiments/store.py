@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spgls.experiments.cell import Cell, Family
+from spgls.experiments.environment import describe_environment
 
 __all__ = ["Record", "Results", "ResultsError", "Store", "write_whole"]
 
@@ -20,6 +22,8 @@ __all__ = ["Record", "Results", "ResultsError", "Store", "write_whole"]
 FORMAT = 1
 #: All cells of a folder in one file.
 COLLECTED = "results.jsonl"
+#: Names of files that are not finished.
+_TEMPORARY = re.compile(r"\..+\.\d+\.tmp")
 
 
 class ResultsError(ValueError):
@@ -42,6 +46,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
         It could not be written. Nothing new stays behind, and what was there stays as it was.
     """
     data = content.encode() if isinstance(content, str) else content
+    # Matched by _TEMPORARY.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,6 +103,11 @@ class Record:
     def measured(self) -> bool:
         """Whether there are numbers."""
         return self.outcome == "measured"
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it says something of the method; one that died or failed is measured again."""
+        return self.outcome not in ("died", "failed")
 
     def __getitem__(self, name: str) -> Any:
         return self.values.get(name)
@@ -159,10 +169,21 @@ class Store:
         return record
 
     def write(self, record: Record) -> None:
-        """Store a finished cell; one that is there stays as it is."""
-        path = self.path(record.cell)
-        if not path.exists():
-            write_whole(path, record.to_json())
+        """Store a finished cell; one that is there stays as it is, unless it is no result."""
+        known = self.read(record.cell)
+        if known is None or not known.lasts:
+            write_whole(self.path(record.cell), record.to_json())
+
+    def check_threads(self, records: Iterable[Record], threads: int) -> None:
+        """Refuse to go on with results on another number of threads: they are not comparable."""
+        for name in {record.environment for record in records}:
+            path = self.folder / "environments" / f"{name}.json"
+            known = _about(path, path.read_text())["threads"] if path.is_file() else threads
+            if known != threads:
+                raise ResultsError(
+                    f"{self.folder} has results on {known} threads, and this run would take "
+                    f"{threads}. Pass --threads {known}, or another folder."
+                )
 
     def write_environment(self, name: str, about: dict[str, Any]) -> None:
         """Store an environment once."""
@@ -184,9 +205,19 @@ class Store:
             ) from None
         with lock:
             _lock(lock, self.folder)
-            for left in self.folder.rglob(".*.tmp"):
+            for left in self._half_written():
                 left.unlink(missing_ok=True)
             yield
+
+    def _half_written(self) -> list[Path]:
+        """Files that a killed run did not finish, and nobody else's."""
+        places = (self.folder, self.folder / "environments", *self.folder.glob("cells/*"))
+        return [
+            file
+            for place in places
+            for file in place.glob(".*.tmp")
+            if file.is_file() and _TEMPORARY.fullmatch(file.name)
+        ]
 
 
 def _lock(file: Any, folder: Path) -> None:
@@ -210,6 +241,18 @@ def _read(path: Path, text: Callable[[], str]) -> Record:
             f"{path} is damaged, it cannot be read as a cell ({error}). Delete it to have that "
             "cell measured again."
         ) from None
+
+
+def _about(path: Path, text: str) -> dict[str, Any]:
+    try:
+        about = json.loads(text)
+        describe_environment(about)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultsError(
+            f"{path} is damaged, it does not say what results were measured with ({error!r}). "
+            "Take it from a copy, or delete the folder and measure again."
+        ) from None
+    return dict(about)
 
 
 @dataclass(frozen=True)
@@ -245,7 +288,7 @@ class Results:
         if cells.is_dir():
             records = [_read(path, path.read_text) for path in sorted(cells.glob("*/*.json"))]
             for path in sorted((folder / "environments").glob("*.json")):
-                environments[path.stem] = json.loads(path.read_text())
+                environments[path.stem] = _about(path, path.read_text())
             return cls(tuple(records), environments)
         path = folder / COLLECTED
         if not path.is_file():
@@ -255,7 +298,7 @@ class Results:
             )
         for line in path.read_text().splitlines():
             if line.startswith('{"environment_name"'):
-                about = json.loads(line)
+                about = _about(path, line)
                 environments[about.pop("environment_name")] = about
             else:
                 records.append(_read(path, lambda line=line: line))  # type: ignore[misc]
