@@ -194,7 +194,7 @@ _LIST = (
     ),
     Experiment(
         "error-curves",
-        "Error on held-out rows over the strength of providers, 10-fold",
+        "Error on held-out rows over gamma, 10-fold",
         "Under attack the game has the least error on all sets (2021).",
         "Wang et al. 2021, error curves",
         "curves",

@@ -120,7 +120,7 @@ def _curves(results: Results) -> Verdict | None:
         "Under attack the game has a smaller error on held-out rows than least squares and ridge.",
         "Wang et al. 2021",
         HOLDS if least == total else CAVEAT if least > total / 2 else FAILS,
-        f"It has at {least} of {total} strengths, against a ridge tuned for the attack; a line "
+        f"It has at {least} of {total} gammas, against a ridge tuned for the attack; a line "
         f"through the goals alone, without any feature, does better at {alone}.",
     )
 

@@ -67,17 +67,19 @@ def times_figure(results: Results, methods: Sequence[str]) -> bytes:
             ax.plot(sizes, mean, marker="o", ms=3, color=COLOURS[method], label=LABELS[method])
             low, high = zip(*spread, strict=True)
             ax.fill_between(sizes, low, high, color=COLOURS[method], alpha=0.2, linewidth=0)
+        own = {p.size for method in methods for p in points(results, family, method)}
         printed = paper.TIMES.get((family.density, family.ratio, family.gamma), ())
+        if printed and max(own) < printed[0].n:
+            printed = ()
         for method, name in _PRINTED.items():
             if printed and method in methods:
                 times = [getattr(row, name) for row in printed]
                 ax.plot(
                     [row.n for row in printed], times, "--", color=COLOURS[method], linewidth=0.9
                 )
-        own = {p.size for method in methods for p in points(results, family, method)}
         sizes = sorted(own | {row.n for row in printed})
         _log(ax, _title(family), "rows" if family.attacker else "features", "seconds", sizes)
-    panels[0].legend(fontsize=7)
+    _legend(figure, panels)
     return _png(figure)
 
 
@@ -112,7 +114,7 @@ def ratio_figure(results: Results, ratios: Sequence[float] = (0.5, 1.0)) -> byte
         title = "dense" if density == 1.0 else f"density {density:g}"
         _log(ax, title, "features", "ratio of times", sorted(sizes))
         ax.axhline(1.0, color="0.6", linewidth=0.8)
-    panels[0].legend(fontsize=6, handlelength=4)
+    _legend(figure, panels)
     return _png(figure)
 
 
@@ -134,7 +136,7 @@ def mean_curves(results: Results, source: str, attacker: str) -> dict[str, dict[
 
 
 def curves_figure(results: Results, kind: str) -> bytes:
-    """Errors on held-out rows over the strength of providers; ``attacked`` or ``honest``."""
+    """Errors on held-out rows over gamma; ``attacked`` or ``honest``."""
     games = [game for game in real_games(results) if mean_curves(results, *game)]
     figure, panels = _panels(len(games), min(len(games), 4))
     for ax, (source, attacker) in zip(panels, games, strict=True):
@@ -160,8 +162,26 @@ def curves_figure(results: Results, kind: str) -> bytes:
         ax.set_xlabel("gamma")
         ax.set_ylabel(f"{kind} MSE")
         ax.grid(alpha=0.25)
-    panels[0].legend(fontsize=7)
+    _legend(figure, panels)
     return _png(figure)
+
+
+def _legend(figure: Any, panels: Sequence[Any]) -> None:
+    """Name every line once, below the panels, where it hides none."""
+    named = {
+        label: line
+        for ax in panels
+        for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        named.values(),
+        named.keys(),
+        loc="outside lower center",
+        ncols=min(len(named), 6 if len(panels) > 1 else 3),
+        fontsize=7,
+        handlelength=3.5,
+        frameon=False,
+    )
 
 
 def _title(family: Family) -> str:

@@ -227,7 +227,8 @@ def agreement_table(results: Results, methods: Sequence[str]) -> str:
             if record is None:
                 row.append("-")
             elif record.measured and least is not None:
-                row.append(_error((record["objective"] - least) / record["labels"]))
+                mark = " *" if record["status"] == "inaccurate" else ""
+                row.append(_error((record["objective"] - least) / record["labels"]) + mark)
             else:
                 row.append(Point(0, 0, (record,)).trouble)
         rows.append([*row, number(least)])

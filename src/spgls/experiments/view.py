@@ -26,6 +26,8 @@ __all__ = [
 
 #: Sizes a law is fitted to, the largest ones.
 FITTED = 3
+#: Decompositions do not grow faster.
+CUBE = 3.0
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,12 @@ class Law(NamedTuple):
         """Return the seconds at a size."""
         return float(self.factor * size**self.exponent)
 
+    def at_most(self, exponent: float) -> Law:
+        """Return the same law at its largest size that grows no faster beyond."""
+        if self.exponent <= exponent:
+            return self
+        return self._replace(factor=self(self.high) / self.high**exponent, exponent=exponent)
+
 
 def fit_law(times: dict[int, float]) -> Law | None:
     """Fit a power law to the largest sizes by least squares of logarithms.
@@ -169,14 +177,20 @@ def fit_law(times: dict[int, float]) -> Law | None:
 def law_of(results: Results, family: Family, method: str) -> Law | None:
     """How a method's time grows with the smaller side of the data.
 
-    Where too few sizes of this family were measured, a method whose time is that of a
-    decomposition is judged by all families of the same density.
+    A decomposition takes at most the cube of that side, however caches let its time grow for a
+    while. Where too few sizes of a family were measured, families of the same density that
+    decompose the same side serve instead.
     """
     own = fit_law(_times(results, [family], method))
-    if own is not None or method not in ("socp", "spectral"):
+    if method not in ("socp", "spectral"):
         return own
-    alike = [other for other in families(results) if other[:3] == family[:3]]
-    return fit_law(_times(results, alike, method))
+    alike = [
+        other
+        for other in families(results)
+        if other[:3] == family[:3] and (other.ratio < 1.0) == (family.ratio < 1.0)
+    ]
+    law = own or fit_law(_times(results, alike, method))
+    return None if law is None else law.at_most(CUBE)
 
 
 def _times(results: Results, wanted: list[Family], method: str) -> dict[int, float]:
