@@ -372,6 +372,42 @@ class TestHowItIsDone:
         np.testing.assert_allclose(scores_of(model), loop, rtol=1e-8)
         assert not alone
 
+    def test_a_category_that_nobody_can_change_is_missing_from_a_fold(self):
+        """Dependent immutable columns leave a choice, which is the estimator's."""
+        pick = np.random.default_rng(0)
+        kind = pick.integers(0, 3, M)
+        kind[:2] = 3
+        table = np.column_stack([X[:, :2], np.eye(4)[kind]])
+        grid = {"gammas": (0.1, 10.0), "honest_shares": (0.0, 0.5, 1.0)}
+        how = {"feature_cost": np.array([1.0, 1.0, inf, inf, inf, inf])}
+        model = StackelbergRegressorCV(**grid, world=WORLD, cv=5, **how).fit(table, y, z=z)
+        loop = naive(KFold(5).split(table), table, grid=grid, **how)
+        np.testing.assert_allclose(scores_of(model), loop, rtol=1e-8)
+
+    @pytest.mark.parametrize("honest", [0.0, 1e-4, 0.3])
+    def test_goals_that_are_a_multiple_of_the_labels(self, honest):
+        """At one norm labels and goals cancel, and the loss has a minimum on either side."""
+        pick = np.random.default_rng(0)
+        table = pick.normal(size=(24, 4))
+        labels = table @ pick.normal(size=4) + 0.5 * pick.normal(size=24)
+        grid = {
+            "gammas": (0.01, 0.1, 1.0),
+            "honest_shares": (honest,),
+            "ridges": (1e-3, 1e-2, 0.1),
+        }
+        model = StackelbergRegressorCV(**grid, world=WORLD, cv=3).fit(table, labels, z=1.5 * labels)
+        loop = naive(KFold(3).split(table), table, labels=labels, goals=1.5 * labels, grid=grid)
+        np.testing.assert_allclose(scores_of(model), loop, rtol=1e-8)
+
+    def test_infima_that_are_not_attained_are_those_of_the_estimator(self):
+        grid = {"gammas": (0.1, 10.0), "honest_shares": (0.0,)}
+        model = StackelbergRegressorCV(**grid, world=WORLD, cv=3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y, z=y + 1.0)
+        loop = naive(KFold(3).split(X), goals=y + 1.0, grid=grid)
+        np.testing.assert_allclose(scores_of(model), loop, rtol=1e-6)
+
     @pytest.mark.skipif(
         not os.environ.get("SPGLS_DATA"),
         reason="set SPGLS_DATA to the folder that holds blogData_train.csv",

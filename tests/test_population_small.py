@@ -448,6 +448,21 @@ def test_minimum_far_beyond_every_strength_is_found_without_a_proof(short):
     assert found.t == pytest.approx(t[np.argmin(values)], rel=1e-2)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_search_sees_both_sides_of_a_kink(seed):
+    """Goals that are a multiple of the labels: at one norm nothing is left to fit."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 8))
+    sigma, eta = np.exp(rng.normal(size=k)), rng.normal(size=k)
+    out = rng.exponential()
+    game = ReducedGame(sigma, eta, 1.5 * eta, out, 1.5 * out, 2.25 * out)
+    for gamma, ridge in 10.0 ** rng.uniform([-3, -4], [2, 0], (8, 2)):
+        quick = solve_population(game, [gamma], [1.0], ridge=ridge, certify=False)
+        proved = solve_population(game, [gamma], [1.0], ridge=ridge)
+        assert proved.proved
+        assert quick.value <= proved.value + 1e-9 * game.yy
+
+
 @pytest.mark.parametrize("gammas", [[INF, 2.0], [INF, 0.03, 2.0, 50.0]])
 def test_loss_less_its_limit_keeps_its_digits(gammas):
     game = random_game(np.random.default_rng(3), 4, nullity=1)

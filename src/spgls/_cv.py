@@ -21,6 +21,7 @@ from spgls.providers import Population
 from spgls.reduction.folds import Split
 
 __all__ = [
+    "check_enough_rows",
     "read_grid",
     "read_judge",
     "read_measure",
@@ -33,11 +34,18 @@ __all__ = [
 _MEASURES: dict[str, Measure] = {
     "neg_mean_squared_error": lambda mse, _: -mse,
     "neg_root_mean_squared_error": lambda mse, _: -np.sqrt(mse),
-    "r2": lambda mse, variance: 1.0 - mse / variance if variance > 0.0 else -np.sign(mse),
+    # Of constant labels as in scikit-learn: right or not.
+    "r2": lambda mse, variance: 1.0 - mse / variance if variance > 0.0 else 1.0 * (mse == 0.0),
 }
 _WORLD = (
     "world must be a positive number (every provider moves with that strength; inf is everyone "
     "honest), a Population, or a list of such"
+)
+
+
+_PAIRS = (
+    "cv must be a number of folds, a splitter, or yield pairs of arrays of row numbers, training "
+    "and test"
 )
 
 
@@ -65,6 +73,8 @@ def read_worlds(world: Any) -> tuple[Population, ...] | None:
         return None
     if isinstance(world, Population | Real):
         return (_read_world(world, "world"),)
+    if isinstance(world, np.ndarray) and world.ndim == 0:
+        world = [world.item()]
     if isinstance(world, str | bytes | Mapping | Set) or not hasattr(world, "__iter__"):
         raise TypeError(f"{_WORLD}; got {describe(world)}.")
     worlds = tuple(_read_world(one, f"world[{at}]") for at, one in enumerate(world))
@@ -92,14 +102,19 @@ def read_splits(
     try:
         pairs = list(splitter.split(X, y, **metadata))
     except ValueError as error:
+        asks = "'groups'" in str(error) and "groups" not in metadata
+        hint = "Pass groups= to fit." if asks else "Pass a cv that can, such as one of fewer folds."
         raise ValueError(
-            f"cv={cv!r} could not split the {len(y)} rows of X: {error} Pass a cv that can, such "
-            "as one with fewer folds."
+            f"cv={cv!r} could not split the {len(y)} rows of X: {error} {hint}"
         ) from None
+    except TypeError as error:
+        raise TypeError(f"{_PAIRS}; {describe(cv)} does not: {error}.") from None
     if not pairs:
         raise ValueError(f"cv must yield at least one split of the rows; {cv!r} yields none.")
     splits = []
     for number, pair in enumerate(pairs):
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise TypeError(f"{_PAIRS}; split {number} is {describe(pair)}.")
         split = Split(*(_read_rows(rows, number, len(y)) for rows in pair))
         for rows, name in zip(split, ("training", "test"), strict=True):
             counted = len(rows) if weight is None else np.count_nonzero(weight[rows])
@@ -138,6 +153,16 @@ def read_measure(scoring: Any) -> Measure | None:
         said = str(error).replace("metric must be", "scoring must be None,", 1)
         raise type(error)(said) from None
     return None
+
+
+def check_enough_rows(scoring: Any, splits: Sequence[Split]) -> None:
+    """Refuse scores that test sets of one row do not have."""
+    short = [number for number, split in enumerate(splits) if len(split.test) < 2]
+    if isinstance(scoring, str) and scoring == "r2" and short:
+        raise ValueError(
+            f"scoring='r2' needs two test rows or more in every split; split {short[0]} has one. "
+            "Pass larger folds, or another scoring, such as None."
+        )
 
 
 def read_judge(scoring: Any, data: GameData, table: Any, worlds: Sequence[Population]) -> Judge:

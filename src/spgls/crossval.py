@@ -114,7 +114,7 @@ class CrossValidation:
         self.solver, self.controls = solver, controls
         m, n = data.matrix.shape
         self._groups: list[Splits] = []
-        tall = min(len(split.train) for split in splits) > n
+        tall = min(map(self._counted, splits)) > n
         if tall and isinstance(solver, Auto):
             plan = make_plan(data.work, len(splits), mixed=True)
             self.solver = Spectral() if plan.solver == "spectral" else solver
@@ -125,6 +125,11 @@ class CrossValidation:
             self._first = Pieces(data, table, self._groups[0].piece)
             if self._engine != "qr":
                 data.reductions["gram"] = self._first.reduce_all("gram")
+
+    def _counted(self, split: Split) -> int:
+        """Training rows that have a weight."""
+        weight = self.data.weight
+        return len(split.train) if weight is None else int(np.count_nonzero(weight[split.train]))
 
     def scores(
         self,
@@ -312,7 +317,10 @@ def _together(
         last = engine != "auto" or not squared
         # Where the data has a null space, what is out of the ordinary is not trusted anyway.
         thorough = last or reduction.game.nullity == 0
-        optima = solve_pairs(reduction.game, *these, tol=tol / 4, ulps=ULPS, thorough=thorough)
+        # The tolerances of the spectral solver, for populations and for one strength.
+        optima = solve_pairs(
+            reduction.game, *these, tol=tol / 4, single_tol=tol, ulps=ULPS, thorough=thorough
+        )
         _lift(pieces, reduction, optima, these, some, found)
         waiting[some] = False if last else ~_trustworthy(reduction, optima)
         if not waiting.any():

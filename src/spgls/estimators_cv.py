@@ -13,6 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
 from spgls._cv import (
+    check_enough_rows,
     read_grid,
     read_judge,
     read_measure,
@@ -223,6 +224,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
             warn_of_no_world()
         told = self._for_splitter(groups, params)
         splits = read_splits(self.cv, X, data.y, data.weight, told)
+        check_enough_rows(self.scoring, splits)
         metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, None)

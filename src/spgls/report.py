@@ -211,8 +211,9 @@ def robustness(
 
     centred, wish = labels - mean(labels), goals - mean(goals)
     variance, wishes = mean(centred**2), mean(wish**2)
-    if metric == "r2" and np.ptp(labels) == 0.0:
-        raise ValueError("y must vary for metric 'r2'; it is constant. Pass metric='mse'.")
+    if metric == "r2" and np.ptp(labels if weight is None else labels[weight > 0.0]) == 0.0:
+        where = "" if weight is None else " where sample_weight is positive"
+        raise ValueError(f"y must vary for metric 'r2'; it is constant{where}. Pass metric='mse'.")
     slope = mean(centred * wish) / wishes if wishes else 0.0
     attacked = np.empty((len(faced), len(strengths)))
     for i, (before, provider) in enumerate(faced.values()):

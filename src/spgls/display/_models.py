@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -139,6 +140,8 @@ def refit(
     out from it.
     """
     head, last = game_of(estimator)
+    if issparse(X):
+        X = X.tocsr()
     everyone = np.arange(len(y))
     folds = [(everyone, everyone)] if cv is None else list(check_cv(cv).split(X, y))
     before, reach = [], []

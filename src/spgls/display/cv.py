@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from spgls import StackelbergRegressorCV
 from spgls._types import Vector
@@ -82,7 +83,8 @@ class CVDisplay(Display):
         Parameters
         ----------
         results : StackelbergRegressorCV, search or dict
-            Fitted, or its ``cv_results_``; scikit-learn's searches have the same.
+            Fitted, or its ``cv_results_``; scikit-learn's searches have the same, and of a
+            pipeline its last step is taken.
         score : str, optional
             Name of the score in columns such as ``mean_test_r2`` and ``mean_test_score_world0``,
             where there are several. In several worlds the default is the regret in the worst,
@@ -92,7 +94,8 @@ class CVDisplay(Display):
         -------
         CVDisplay
         """
-        table = getattr(results, "cv_results_", results)
+        last = results[-1] if isinstance(results, Pipeline) else results
+        table = getattr(last, "cv_results_", last)
         if isinstance(results, type) or not isinstance(table, Mapping):
             hint = " Call its fit first." if hasattr(results, "fit") else ""
             raise TypeError(f"{_RESULTS}; got {describe(results)}.{hint}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from spgls._types import EPS, Array, Vector
 from spgls.population.far import above_infinity, approach, fall_to, far_turn
+from spgls.population.kink import cancelling
 from spgls.population.moments import Moments
 from spgls.population.pairs import PairGames
 from spgls.population.table import Table
@@ -57,6 +58,10 @@ class PairGrid:
         width = np.log(self._t[turns] / self._t[turns - 1])
         self.plain[self._which[turns[self._hides(turns, width, table)]]] = False
         self.plain[self._which[1:][inside & _flips(games, m, self._mu)]] = False
+        q = m.p / m.a
+        for level in cancelling(games):
+            crossed = (q[1:] > level) != (q[:-1] > level)
+            self.plain[self._which[1:][inside & crossed]] = False
 
     def _hides(self, points: np.ndarray, width: Vector, table: Table) -> np.ndarray:
         """Whether a slope may meet zero around a point, looked at more closely."""

@@ -60,6 +60,7 @@ def solve_pairs(
     ridges: Vector,
     *,
     tol: float = 1e-9,
+    single_tol: float | None = None,
     ulps: float = 2.0,
     thorough: bool = True,
 ) -> Optima:
@@ -73,6 +74,8 @@ def solve_pairs(
         Strength of the strategic providers, share of the honest ones and ridge of each game.
     tol : float
         As in :func:`solve_population`; only games without an attained optimum use it.
+    single_tol : float, optional
+        The same for games against one strength without a ridge, if it is another.
     ulps : float
         Relative accuracy of the game's coordinates in ulps.
     thorough : bool
@@ -107,7 +110,8 @@ def solve_pairs(
     single = moves & (honest == 0.0) & (ridges == 0.0)
     some = np.flatnonzero(single)
     if len(some):
-        waiting[_solve_single(game, gammas[some], some, found, tol, ulps)] = False
+        each = tol if single_tol is None else single_tol
+        waiting[_solve_single(game, gammas[some], some, found, each, ulps)] = False
     some = np.flatnonzero(moves & ~single)
     if len(some) and game.size and game.yy > 0.0 and float(np.abs(game.eta).max()) > 0.0:
         with np.errstate(all="ignore"):

@@ -14,6 +14,7 @@ import numpy as np
 
 from spgls._types import EPS, Vector
 from spgls.population.far import approach, fall_to, far_margin, far_turn, rounding
+from spgls.population.kink import points_around
 from spgls.population.moments import Numbers
 from spgls.population.section import EXACT, LOOSE, Section, Sections
 
@@ -111,8 +112,9 @@ class Search:
     def _descend(self, low: float, high: float, count: int) -> Section:
         """Refine every minimum that the slopes on a grid show, and return the grid."""
         width = log(high / low) / (count - 1)
-        coarse = self.evaluate(low * np.exp(width * np.arange(count)), LOOSE)
-        hidden = _hidden_turns(coarse, width)
+        grid = low * np.exp(width * np.arange(count))
+        coarse = self.evaluate(grid, LOOSE)
+        hidden = np.append(_hidden_turns(coarse, width), points_around(self.sections, grid))
         if hidden.size:
             coarse = coarse.joined(self.evaluate(hidden, LOOSE))
             coarse = coarse.taken(np.argsort(coarse.t))

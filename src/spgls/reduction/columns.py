@@ -171,10 +171,13 @@ def _checked_moment(data: GameData, extra: Array, shift: Vector | None) -> Array
     return moment
 
 
-def _eliminate_free(data: GameData, moment: Array) -> tuple[Array, Array] | None:
+def _eliminate_free(
+    data: GameData, moment: Array, *, ones_last: bool = False
+) -> tuple[Array, Array] | None:
     """Moments of changeable columns, labels and goals after the immutable columns explained theirs.
 
-    Also the map to the immutable coefficients; None where rounding would decide either.
+    Also the map to the immutable coefficients; None where rounding would decide either. The last
+    immutable column may be ones, an intercept, which then explains what it can before the others.
     """
     free, k = data.immutable, len(data.changeable)
     price = np.concatenate([np.ones(k) if data.price is None else data.price, [1.0, 1.0]])
@@ -185,7 +188,8 @@ def _eliminate_free(data: GameData, moment: Array) -> tuple[Array, Array] | None
     order = np.concatenate([data.changeable, [n, n + 1]])
     kept = moment[np.ix_(order, order)] * np.outer(price, price)
     mixed = moment[np.ix_(free, order)] * price
-    inverse = _certain_inverse(moment[np.ix_(free, free)])
+    explain = _inverse_after_ones if ones_last else _certain_inverse
+    inverse = explain(moment[np.ix_(free, free)])
     if inverse is None:
         return None
     free_map = inverse @ mixed
@@ -211,6 +215,28 @@ def _certain_inverse(gram: Array) -> Array | None:
     kept = values >= _CERTAINLY_NOT
     scaled = unit[:, None] * vectors[:, kept]
     return np.asarray((scaled / values[kept]) @ scaled.T)
+
+
+def _inverse_after_ones(gram: Array) -> Array | None:
+    """The same where the last column explains first, as if the others had been centred.
+
+    Only so are coefficients of columns that depend on each other those of centred columns.
+    """
+    top = gram[-1, -1]
+    if len(gram) == 1:
+        return np.array([[1.0 / top]])
+    means = gram[:-1, -1] / top
+    centred = gram[:-1, :-1] - top * np.outer(means, means)
+    part = np.diag(centred) / np.maximum(np.diag(gram)[:-1], np.finfo(float).tiny)
+    constant = part <= _CERTAINLY_ZERO
+    if ((part < _CERTAINLY_NOT) & ~constant).any():
+        return None
+    centred[constant] = centred[:, constant] = 0.0
+    inverse = _certain_inverse(centred)
+    if inverse is None:
+        return None
+    back = inverse @ means
+    return np.block([[inverse, -back[:, None]], [-back, 1.0 / top + means @ back]])
 
 
 def _free_gap(data: GameData, projected: float) -> float:

@@ -237,7 +237,7 @@ class Pieces:
             None where squaring the data leaves a rank undecided.
         """
         if engine == "gram":
-            return _reduce_moment(self.frame, self.moment(counts))
+            return _reduce_moment(self.frame, self.moment(counts), self.data.fit_intercept)
         kept = np.flatnonzero(counts)
         rows = np.vstack([np.sqrt(counts[k]) * self.triangles[k] for k in kept])
         few = replace(
@@ -260,10 +260,10 @@ class Pieces:
         return replace(found, data=self.data, raw=sizes, free_map=own)
 
 
-def _reduce_moment(frame: GameData, moment: Array) -> ColumnReduction | None:
+def _reduce_moment(frame: GameData, moment: Array, ones_last: bool) -> ColumnReduction | None:
     """Reduce a set by its moments, as :func:`reduce_by_gram` does data."""
     k = len(frame.changeable)
-    eliminated = _eliminate_free(frame, moment) if k else None
+    eliminated = _eliminate_free(frame, moment, ones_last=ones_last) if k else None
     if eliminated is None:
         return None
     kept, free_map = eliminated
