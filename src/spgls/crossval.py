@@ -322,16 +322,22 @@ def _together(
             reduction.game, *these, tol=tol / 4, single_tol=tol, ulps=ULPS, thorough=thorough
         )
         _lift(pieces, reduction, optima, these, some, found)
-        waiting[some] = False if last else ~_trustworthy(reduction, optima)
+        waiting[some] = False if last else ~_trustworthy(reduction, optima, these, tol)
         if not waiting.any():
             break
     return found
 
 
-def _trustworthy(reduction: ColumnReduction, optima: Optima) -> np.ndarray:
+def _trustworthy(
+    reduction: ColumnReduction, optima: Optima, candidates: Candidates, tol: float
+) -> np.ndarray:
     """Where squaring the data cost nothing that matters; as the spectral solver decides it."""
     noise = EPS * float(np.max(reduction.scale)) ** 2
-    return np.asarray(optima.unique & ((optima.room > 1e6 * noise) | (optima.t == 0.0)))
+    settled = optima.unique & ((optima.room > 1e6 * noise) | (optima.t == 0.0))
+    # What was cut off as null space must not have had a say.
+    goal = np.sqrt(1.0 - candidates.honest) * optima.t / (optima.t + candidates.gammas)
+    hidden = reduction.unseen(goal, optima.room - reduction.game.lowest)
+    return np.asarray(settled & (hidden <= tol * reduction.game.yy))
 
 
 def _lift(

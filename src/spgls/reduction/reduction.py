@@ -100,7 +100,7 @@ class Reduction(ABC):
         if self.squared:
             top = float(game.sigma.max()) if game.size else 0.0
             size = size + top * np.sqrt(squares.sum(axis=0)) * s
-            return np.asarray(_ULPS * size**2 + self._unseen(c, nu))
+            return np.asarray(_ULPS * size**2 + self.unseen(c, nu))
         return np.asarray(2 * np.sqrt(value) * _ULPS * size + (_ULPS * size) ** 2)
 
     def _target_size(self, c: Vector) -> Vector:
@@ -108,7 +108,7 @@ class Reduction(ABC):
         y, z = self.data.centred
         return np.asarray(np.sqrt(self.data.loss(y)) + c * np.sqrt(self.data.loss(z)))
 
-    def _unseen(self, c: Vector, nu: Vector) -> Vector:
+    def unseen(self, c: Vector, nu: Vector) -> Vector:
         """What directions taken for zero could have explained at the solution's multiplier."""
         game = self.game
         if game.nullity == 0 or self.cut == 0.0:

@@ -55,7 +55,7 @@ class RowReduction(Reduction):
         top = float(game.sigma.max()) if game.size else 0.0
         positive = nu > 0.0
         share = np.divide(value, nu, out=np.zeros_like(nu), where=positive)
-        right = 8 * EPS * (base + top**2 * share) + self._unseen(c, nu)
+        right = 8 * EPS * (base + top**2 * share) + self.unseen(c, nu)
         return np.where(positive, right, np.where(filled, np.inf, 8 * EPS * base))
 
     @cached_property
