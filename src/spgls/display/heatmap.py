@@ -95,7 +95,8 @@ class GammaHeatmapDisplay(Display):
         Parameters
         ----------
         estimator : StackelbergRegressor or Pipeline that ends in one
-            Fitted or not; it is cloned, and stays as it is.
+            Fitted or not, unless it chooses by cross-validation: then fitted. It is cloned, and
+            stays as it is.
         X : array-like, data frame or sparse matrix of shape (m, n)
             Rows before they move.
         y : array-like of shape (m,)
