@@ -372,17 +372,23 @@ class TestHowItIsDone:
         np.testing.assert_allclose(scores_of(model), loop, rtol=1e-8)
         assert not alone
 
-    def test_a_category_that_nobody_can_change_is_missing_from_a_fold(self):
+    @pytest.mark.parametrize("engine", ["auto", "qr"])
+    def test_a_category_that_nobody_can_change_is_missing_from_a_fold(self, engine):
         """Dependent immutable columns leave a choice, which is the estimator's."""
         pick = np.random.default_rng(0)
         kind = pick.integers(0, 3, M)
         kind[:2] = 3
         table = np.column_stack([X[:, :2], np.eye(4)[kind]])
         grid = {"gammas": (0.1, 10.0), "honest_shares": (0.0, 0.5, 1.0)}
-        how = {"feature_cost": np.array([1.0, 1.0, inf, inf, inf, inf])}
+        how = {
+            "feature_cost": np.array([1.0, 1.0, inf, inf, inf, inf]),
+            "solver": Spectral(engine=engine),
+        }
         model = StackelbergRegressorCV(**grid, world=WORLD, cv=5, **how).fit(table, y, z=z)
-        loop = naive(KFold(5).split(table), table, grid=grid, **how)
-        np.testing.assert_allclose(scores_of(model), loop, rtol=1e-8)
+        for choice in ("gram", "qr"):
+            how["solver"] = Spectral(engine=choice)
+            loop = naive(KFold(5).split(table), table, grid=grid, **how)
+            np.testing.assert_allclose(scores_of(model), loop, rtol=1e-8)
 
     @pytest.mark.parametrize("honest", [0.0, 1e-4, 0.3])
     def test_goals_that_are_a_multiple_of_the_labels(self, honest):

@@ -131,8 +131,8 @@ class StackelbergRegressorCV(StackelbergRegressor):
     a warning says so where strengths or shares were given to choose from.
 
     With the spectral solver scores are those of a loop over fits to eight digits, unless the best
-    coefficients grow without bound. Iterative solvers stop at ``tol`` in the objective, which leaves
-    about its square root in coefficients and scores.
+    coefficients grow without bound. Iterative solvers stop at ``tol`` in the objective, which
+    leaves about its square root in coefficients and scores.
 
     Examples
     --------

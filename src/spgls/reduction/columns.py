@@ -92,19 +92,28 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
     return ColumnReduction(data, game, True, scale, raw, cut, vectors, free_map)
 
 
-def reduce_by_qr(data: GameData) -> ColumnReduction:
-    """Reduce through a triangular factor of the data, built from blocks of rows."""
-    k, f = len(data.changeable), len(data.immutable)
-    lead = int(data.fit_intercept)
-    factor, raw = _triangle(data)
+def reduce_by_qr(data: GameData, *, ones_last: bool = False) -> ColumnReduction:
+    """Reduce through a triangular factor of the data, built from blocks of rows.
+
+    The last immutable column may be an intercept, which then explains what it can before the
+    others do, as one that is not a column does.
+    """
+    free = data.immutable[:-1] if ones_last else data.immutable
+    k, f = len(data.changeable), len(free)
+    lead = int(data.fit_intercept or ones_last)
+    order = np.concatenate([data.immutable[len(free) :], free, data.changeable])
+    factor, raw = _triangle(data, order)
     if data.price is not None:
         factor[:, lead + f : lead + f + k] *= data.price
     scale = np.linalg.norm(factor, axis=0)[lead + f : lead + f + k]
     # An immutable column that is constant up to rounding is the intercept over again.
     fixed = factor[:, lead : lead + f]
-    flush_columns(fixed[lead:], raw[data.immutable], lead)
+    flush_columns(fixed[lead:], raw[free], lead)
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
-    free_map, rest = _split_free(factor, lead + f)
+    free_map, rest = _split_free(factor[lead:, lead:], f)
+    if ones_last:
+        ones = factor[0, 1 + f :] - factor[0, 1 : 1 + f] @ free_map
+        free_map = np.vstack([free_map, ones / factor[0, 0]])
     before = raw[data.changeable] * (1.0 if data.price is None else data.price)
     flush_columns(rest[:, :k], before, lead + f)
     norms = np.sqrt(np.einsum("ij,ij->j", factor[:, -2:], factor[:, -2:]))
@@ -138,7 +147,7 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
         nullity=k - len(sigma),
         free_gap=_free_gap(data, float(gap @ gap)),
     )
-    return ColumnReduction(data, game, False, scale, raw, 0.0, vectors, free_map[lead:])
+    return ColumnReduction(data, game, False, scale, raw, 0.0, vectors, free_map)
 
 
 def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
@@ -244,15 +253,14 @@ def _free_gap(data: GameData, projected: float) -> float:
     return max(0.0, data.loss(gap) - projected)
 
 
-def _triangle(data: GameData) -> tuple[Array, Vector]:
-    """Triangular factor of ``S^{1/2}[1, X_immutable, X_changeable, y, z]``, columns shifted.
+def _triangle(data: GameData, order: np.ndarray) -> tuple[Array, Vector]:
+    """Triangular factor of ``S^{1/2}[1, X, y, z]``, columns shifted and in the order given.
 
     Also the size of each column of ``S^{1/2} X`` before the shift.
     """
     data.check_finite()
     y, z = data.centred
     lead = int(data.fit_intercept)
-    order = np.concatenate([data.immutable, data.changeable])
     n = len(order)
     width = lead + n + 2
     shift = data.matrix.typical_row(data.weight) if data.fit_intercept else None
@@ -282,7 +290,8 @@ def _split_free(factor: Array, f: int) -> tuple[Array, Array]:
     """Eliminate the first ``f`` columns: their least squares map, and what is left of the others.
 
     Dependent columns among the first leave rows of the triangle that still speak of the others;
-    a pivoted decomposition hands those rows back.
+    a pivoted decomposition hands those rows back. The map is then the smallest, by columns of unit
+    length.
     """
     if f == 0:
         return np.zeros((0, factor.shape[1])), factor
@@ -294,9 +303,13 @@ def _split_free(factor: Array, f: int) -> tuple[Array, Array]:
     rank = int((diagonal > 8 * f * EPS * max(diagonal[0], EPS)).sum()) if diagonal[0] else 0
     turned = q.T @ others
     free_map = np.zeros((f, others.shape[1]))
-    if rank:
-        solved = solve_triangular(r[:rank, :rank], turned[:rank], check_finite=False)
-        free_map[pivot[:rank]] = solved * unit[pivot[:rank], None]
+    if rank == f:
+        solved = solve_triangular(r, turned, check_finite=False)
+        free_map[pivot] = solved * unit[pivot, None]
+    elif rank:
+        across, lower = qr(r[:rank].T, mode="economic", check_finite=False)
+        solved = across @ solve_triangular(lower, turned[:rank], trans="T", check_finite=False)
+        free_map[pivot] = solved * unit[pivot, None]
     return free_map, np.vstack([turned[rank:], factor[f:, f:]])
 
 

@@ -23,8 +23,8 @@ from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import Matrix, as_matrix, block_length
 from spgls.reduced import ReducedGame
-from spgls.reduction.columns import ColumnReduction, _eliminate_free
-from spgls.reduction.spectral import Engine, reduce_spectral
+from spgls.reduction.columns import ColumnReduction, _eliminate_free, reduce_by_qr
+from spgls.reduction.spectral import Engine
 
 __all__ = ["Pieces", "Split", "Splits", "cut_into_pieces"]
 
@@ -229,7 +229,7 @@ class Pieces:
         counts : ndarray of shape (pieces,)
             How often each piece is in the set.
         engine : {"gram", "qr"}
-            As in :func:`reduce_spectral`.
+            As in :func:`~spgls.reduction.spectral.reduce_spectral`.
 
         Returns
         -------
@@ -243,9 +243,7 @@ class Pieces:
         few = replace(
             self.frame, matrix=as_matrix(rows[:, :-2]), y=rows[:, -2].copy(), z=rows[:, -1].copy()
         )
-        reduction = reduce_spectral(few, "qr")
-        assert isinstance(reduction, ColumnReduction)
-        return reduction
+        return reduce_by_qr(few, ones_last=self.data.fit_intercept)
 
     def reduce_all(self, engine: Engine) -> ColumnReduction | None:
         """Reduce all of the data, to what a reduction of the data itself would be."""
