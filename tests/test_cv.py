@@ -432,6 +432,35 @@ class TestHowItIsDone:
         loop = naive(some, table, **how)
         np.testing.assert_allclose(scores_of(model)[::5], loop, rtol=1e-8)
 
+    def test_r2_of_labels_that_do_not_vary(self):
+        """As in scikit-learn; a single row has none."""
+        flat = y.copy()
+        flat[: M // 5] = 2.0
+        model = StackelbergRegressorCV([0.1], world=1.0, scoring="r2", cv=KFold(5)).fit(
+            X, flat, z=z
+        )
+        assert scores_of(model)[0] == 0.0
+        with pytest.raises(ValueError, match="needs two test rows or more in every split; split 0"):
+            StackelbergRegressorCV([0.1], world=1.0, scoring="r2", cv=M).fit(X, y, z=z)
+
+    @pytest.mark.parametrize(
+        ("cv", "error", "told"),
+        [
+            ([1, 2], TypeError, "yield pairs of arrays of row numbers.*; split 0 is 1"),
+            ([(np.arange(M),)], TypeError, "yield pairs of arrays .*; split 0 is a tuple"),
+            (GroupKFold(3), ValueError, r"Pass groups= to fit\."),
+        ],
+    )
+    def test_what_does_not_split(self, cv, error, told):
+        with pytest.raises(error, match=told):
+            StackelbergRegressorCV([0.1], world=1.0, cv=cv).fit(X, y, z=z)
+
+    def test_pairs_and_worlds_as_arrays(self):
+        pairs = [np.array([np.arange(40), np.arange(40, 80)])]
+        model = StackelbergRegressorCV([0.1], world=np.array(2.0), cv=pairs).fit(X, y, z=z)
+        same = StackelbergRegressorCV([0.1], world=2.0, cv=[tuple(pairs[0])]).fit(X, y, z=z)
+        np.testing.assert_array_equal(scores_of(model), scores_of(same))
+
     def test_the_first_of_candidates_that_differ_by_rounding(self):
         scores = np.array([[[-2.0, -1.0 - 1e-12, -1.0, -1.0 + 1e-12]]])
         assert _choose(scores, np.ones((1, 4)), False) == 1

@@ -98,24 +98,16 @@ def read_splits(
     cv: Any, X: Any, y: Vector, weight: Vector | None, metadata: dict[str, Any]
 ) -> list[Split]:
     """Return the rows of each split, refusing splits that nothing can be fitted or judged on."""
-    splitter = check_cv(cv, y, classifier=False)
-    try:
-        pairs = list(splitter.split(X, y, **metadata))
-    except ValueError as error:
-        asks = "'groups'" in str(error) and "groups" not in metadata
-        hint = "Pass groups= to fit." if asks else "Pass a cv that can, such as one of fewer folds."
-        raise ValueError(
-            f"cv={cv!r} could not split the {len(y)} rows of X: {error} {hint}"
-        ) from None
-    except TypeError as error:
-        raise TypeError(f"{_PAIRS}; {describe(cv)} does not: {error}.") from None
+    pairs = _read_pairs(cv, X, y, metadata)
     if not pairs:
         raise ValueError(f"cv must yield at least one split of the rows; {cv!r} yields none.")
     splits = []
     for number, pair in enumerate(pairs):
-        if not isinstance(pair, Sequence) or len(pair) != 2:
-            raise TypeError(f"{_PAIRS}; split {number} is {describe(pair)}.")
-        split = Split(*(_read_rows(rows, number, len(y)) for rows in pair))
+        try:
+            train, test = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"{_PAIRS}; split {number} is {describe(pair)}.") from None
+        split = Split(*(_read_rows(rows, number, len(y)) for rows in (train, test)))
         for rows, name in zip(split, ("training", "test"), strict=True):
             counted = len(rows) if weight is None else np.count_nonzero(weight[rows])
             if not counted:
@@ -126,6 +118,21 @@ def read_splits(
                 )
         splits.append(split)
     return splits
+
+
+def _read_pairs(cv: Any, X: Any, y: Vector, metadata: dict[str, Any]) -> list[Any]:
+    """What a splitter makes of the rows, or what was given in its place."""
+    if hasattr(cv, "__iter__") and not hasattr(cv, "split") and not isinstance(cv, str):
+        return list(cv)
+    splitter = check_cv(cv, y, classifier=False)
+    try:
+        return list(splitter.split(X, y, **metadata))
+    except ValueError as error:
+        asks = "'groups'" in str(error) and "groups" not in metadata
+        hint = "Pass groups= to fit." if asks else "Pass a cv that can, such as one of fewer folds."
+        raise ValueError(
+            f"cv={cv!r} could not split the {len(y)} rows of X: {error} {hint}"
+        ) from None
 
 
 def _read_rows(rows: Any, number: int, m: int) -> np.ndarray:

@@ -19,7 +19,13 @@ from spgls.matrix import block_length, flush_columns
 from spgls.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, canonical_direction, remainders
 
-__all__ = ["ColumnReduction", "reduce_by_gram", "reduce_by_qr"]
+__all__ = [
+    "ColumnReduction",
+    "eliminate_free",
+    "reduce_by_gram",
+    "reduce_by_moments",
+    "reduce_by_qr",
+]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
@@ -61,33 +67,55 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
     if k == 0:
         return None
     moment, scale, raw = _centred_moment(data)
-    eliminated = _eliminate_free(data, moment)
+    eliminated = eliminate_free(data, moment)
     if eliminated is None:
         return None
     kept, free_map = eliminated
-    yy, yz, zz = kept[k, k], kept[k, k + 1], kept[k + 1, k + 1]
     if data.centred[0] is data.centred[1]:
-        yz = zz = yy
-    p = kept[:k, k:]
-    scale = scale[data.changeable] * (1.0 if data.price is None else data.price)
+        kept[k + 1] = kept[k]
+        kept[:, k + 1] = kept[:, k]
+    gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
+    return reduce_by_moments(
+        data, kept, free_map, scale[data.changeable], raw, _free_gap(data, gap)
+    )
+
+
+def reduce_by_moments(
+    data: GameData, kept: Array, free_map: Array, scale: Vector, raw: Vector, free_gap: float
+) -> ColumnReduction:
+    """Reduce through what the immutable columns left of the moments.
+
+    Parameters
+    ----------
+    data : GameData
+        Whose reduction it is.
+    kept : ndarray of shape (k + 2, k + 2)
+        Moments of changeable columns, labels and goals.
+    free_map : ndarray
+        Map to the immutable coefficients.
+    scale, raw : ndarray
+        Sizes of the changeable columns when squared, and of all columns before any shift.
+    free_gap : float
+        What the immutable columns took of the squared distance of labels and goals.
+    """
+    k = len(scale)
+    scale = scale * (1.0 if data.price is None else data.price)
     d, vectors = eigh(kept[:k, :k], driver="evd", check_finite=False)
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut
-    d, vectors = d[seen], vectors[:, seen]
-    sigma = np.sqrt(d)
-    coordinates = (vectors.T @ p) / sigma[:, None]
-    eta, zeta = coordinates[:, 0], coordinates[:, 1]
-    if data.centred[0] is data.centred[1]:
+    sigma, vectors = np.sqrt(d[seen]), vectors[:, seen]
+    eta, zeta = np.ascontiguousarray((kept[k:, :k] @ vectors) / sigma)
+    if np.array_equal(kept[k], kept[k + 1]):
         zeta = eta
     game = ReducedGame(
         sigma=sigma,
         eta=eta,
         zeta=zeta,
-        r_yy=max(0.0, float(yy - eta @ eta)),
-        r_yz=float(yz - eta @ zeta),
-        r_zz=max(0.0, float(zz - zeta @ zeta)),
+        r_yy=max(0.0, float(kept[k, k] - eta @ eta)),
+        r_yz=float(kept[k, k + 1] - eta @ zeta),
+        r_zz=max(0.0, float(kept[k + 1, k + 1] - zeta @ zeta)),
         nullity=k - len(sigma),
-        free_gap=_free_gap(data, float(yy - 2 * yz + zz)),
+        free_gap=free_gap,
     )
     return ColumnReduction(data, game, True, scale, raw, cut, vectors, free_map)
 
@@ -180,7 +208,7 @@ def _checked_moment(data: GameData, extra: Array, shift: Vector | None) -> Array
     return moment
 
 
-def _eliminate_free(
+def eliminate_free(
     data: GameData, moment: Array, *, ones_last: bool = False
 ) -> tuple[Array, Array] | None:
     """Moments of changeable columns, labels and goals after the immutable columns explained theirs.

@@ -17,13 +17,17 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import qr
 
-from spgls._types import EPS, Array, Vector
+from spgls._types import Array, Vector
 from spgls.data import GameData
 from spgls.matrix import Matrix, as_matrix, block_length
-from spgls.reduced import ReducedGame
-from spgls.reduction.columns import ColumnReduction, _eliminate_free, reduce_by_qr
+from spgls.reduction.columns import (
+    ColumnReduction,
+    eliminate_free,
+    reduce_by_moments,
+    reduce_by_qr,
+)
 from spgls.reduction.spectral import Engine
 
 __all__ = ["Pieces", "Split", "Splits", "cut_into_pieces"]
@@ -261,26 +265,11 @@ class Pieces:
 def _reduce_moment(frame: GameData, moment: Array, ones_last: bool) -> ColumnReduction | None:
     """Reduce a set by its moments, as :func:`reduce_by_gram` does data."""
     k = len(frame.changeable)
-    eliminated = _eliminate_free(frame, moment, ones_last=ones_last) if k else None
+    eliminated = eliminate_free(frame, moment, ones_last=ones_last) if k else None
     if eliminated is None:
         return None
     kept, free_map = eliminated
     raw = np.sqrt(np.diag(moment)[:-2])
-    scale = raw[frame.changeable] * (1.0 if frame.price is None else frame.price)
-    d, vectors = eigh(kept[:k, :k], driver="evd", check_finite=False)
-    cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
-    seen = d > cut
-    sigma, vectors = np.sqrt(d[seen]), vectors[:, seen]
-    eta, zeta = np.ascontiguousarray((kept[k:, :k] @ vectors) / sigma)
-    gap = np.array([1.0, -1.0])
-    game = ReducedGame(
-        sigma=sigma,
-        eta=eta,
-        zeta=zeta,
-        r_yy=max(0.0, float(kept[k, k] - eta @ eta)),
-        r_yz=float(kept[k, k + 1] - eta @ zeta),
-        r_zz=max(0.0, float(kept[k + 1, k + 1] - zeta @ zeta)),
-        nullity=k - len(sigma),
-        free_gap=max(0.0, float(gap @ (moment[-2:, -2:] - kept[k:, k:]) @ gap)),
-    )
-    return ColumnReduction(frame, game, True, scale, raw, cut, vectors, free_map)
+    sign = np.array([1.0, -1.0])
+    gap = max(0.0, float(sign @ (moment[-2:, -2:] - kept[k:, k:]) @ sign))
+    return reduce_by_moments(frame, kept, free_map, raw[frame.changeable], raw, gap)
