@@ -257,8 +257,14 @@ class TestTradeoff:
         after = search.best_estimator_.predict_attacked(X, goals)
         assert display.attacked[0] == pytest.approx(np.mean((after - y) ** 2))
         base.set_params(feature_cost=[inf, inf, *[1.0] * 8])
-        scarce = TradeoffDisplay.from_estimator(base, sp.csr_array(X), y, shares=[0.5])
-        assert scarce.attacked == pytest.approx(display.attacked)
+        for kind in (sp.csr_array, sp.coo_array):
+            scarce = TradeoffDisplay.from_estimator(base, kind(X), y, shares=[0.5])
+            assert scarce.attacked == pytest.approx(display.attacked)
+        folds = [
+            TradeoffDisplay.from_estimator(base, rows, y, shares=[0.5], cv=3)
+            for rows in (X.to_numpy(), sp.coo_array(X))
+        ]
+        assert folds[1].attacked == pytest.approx(folds[0].attacked)
 
     def test_what_cross_validation_chose(self, chosen, data, goals):
         display = TradeoffDisplay.from_estimator(chosen, *data, shares=[0.5])
@@ -598,6 +604,8 @@ class TestCV:
 
     def test_our_own_search(self, chosen):
         display = CVDisplay.from_cv_results(chosen)
+        piped = CVDisplay.from_cv_results(make_pipeline(StandardScaler(), chosen))
+        np.testing.assert_array_equal(piped.scores, display.scores)
         found = chosen.cv_results_
         assert list(display.params) == ["gamma", "honest_share", "ridge"]
         np.testing.assert_array_equal(display.scores, found["mean_test_score"])

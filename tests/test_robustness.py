@@ -331,6 +331,7 @@ holed[2, 1] = nan
         ({"X": holed}, ValueError, "X must be finite; row 2, column 1"),
         ({"y": y[:-1]}, ValueError, "y must have one entry per row of X, 80; got 79"),
         ({"y": np.full(80, 0.1)}, ValueError, "y must vary for metric 'r2'.*Pass metric='mse'"),
+        ({"sample_weight": np.eye(80)[3]}, ValueError, "y must vary .* where sample_weight is pos"),
         ({"z": None}, TypeError, "z must be an array of numbers; got None"),
         ({"z": z * nan}, ValueError, "z must be finite"),
         ({"gammas": []}, ValueError, "gammas must have .*; got none"),
