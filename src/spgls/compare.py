@@ -11,8 +11,8 @@ from spgls._types import EPS
 from spgls._validation import check_choice, describe
 from spgls.data import GameData
 from spgls.providers import Population
-from spgls.solve import play, read_controls, read_population, read_ridge
-from spgls.solvers import Solution, Solver, Step, available_solvers, resolve
+from spgls.solve import read_controls, read_population, read_ridge
+from spgls.solvers import Solution, Solver, Step, available_solvers, play, resolve
 
 __all__ = ["Comparison", "Trial", "compare_solvers"]
 
@@ -272,7 +272,7 @@ def compare_solvers(
         # Nobody gains from what another's run has cached.
         fresh, own = replace(data), replace(controls, rng=deepcopy(controls.rng))
         try:
-            trials.append(Trial(label, play(solver, fresh, population, penalty, own)))
+            trials.append(Trial(label, play(solver, fresh, [population], penalty, own)[0]))
         except _REFUSALS as refusal:
             trials.append(Trial(label, None, str(refusal) or type(refusal).__name__))
     proofs = [trial.solution.certificate for trial in trials if trial.solution is not None]

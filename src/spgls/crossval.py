@@ -21,10 +21,10 @@ from spgls.population.many import Optima, solve_pairs
 from spgls.providers import Population, priced_norm
 from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.folds import Pieces, Split, Splits, cut_into_pieces
-from spgls.solve import is_paper_game, play
-from spgls.solvers import Controls, PathSolver, Solution, Solver, check_memory
+from spgls.small import ULPS
+from spgls.solvers import Controls, Solution, Solver, check_memory, play
 from spgls.solvers.auto import Auto, make_plan
-from spgls.solvers.by_reduction import ULPS, Engine
+from spgls.solvers.by_reduction import Engine
 from spgls.solvers.spectral import Spectral
 
 __all__ = ["Candidates", "CrossValidation", "Judge", "Measure", "Models"]
@@ -284,18 +284,11 @@ def _directly(
     train: GameData, candidates: Candidates, solver: Solver, controls: Controls
 ) -> Models:
     """Fit models on the training rows themselves, those of one ridge together if that gains."""
-    games = [candidates.population(i) for i in range(candidates.number)]
     fits: dict[int, Solution] = {}
     for ridge in np.unique(candidates.ridges).tolist():
         some = np.flatnonzero(candidates.ridges == ridge).tolist()
-        if isinstance(solver, PathSolver):
-            check_memory(solver, train, len(some))
-            path = [
-                games[i].gammas[0] if is_paper_game(games[i], ridge) else games[i] for i in some
-            ]
-            fits |= zip(some, solver.solve_path(train, path, controls, ridge), strict=True)
-        else:
-            fits |= {i: play(solver, train, games[i], ridge, controls) for i in some}
+        games = [candidates.population(i) for i in some]
+        fits |= zip(some, play(solver, train, games, ridge, controls), strict=True)
     coef = np.column_stack([fits[i].coef for i in range(candidates.number)])
     intercept = np.array([fits[i].intercept for i in range(candidates.number)])
     return Models(coef, intercept, np.array([priced_norm(w, train.cost) for w in coef.T]))

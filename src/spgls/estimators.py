@@ -35,8 +35,8 @@ from spgls.goals import check_goal, goals_of
 from spgls.matrix import as_matrix
 from spgls.providers import Population, Provider
 from spgls.reduction import reduce_spectral
-from spgls.solve import play, read_controls, read_ridge
-from spgls.solvers import PopulationSolver, Solution, resolve
+from spgls.solve import read_controls, read_ridge
+from spgls.solvers import PopulationSolver, Solution, play, resolve
 
 __all__ = ["StackelbergRegressor"]
 
@@ -189,7 +189,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, progress.on_step)
-        solution = play(solver, data, population, ridge, controls)
+        (solution,) = play(solver, data, [population], ridge, controls)
         self._keep(solution, gamma, data.cost, table.dtype)
         progress.end()
         warn_of_status(solution)

@@ -34,8 +34,8 @@ from spgls.crossval import Candidates, CrossValidation
 from spgls.data import GameData
 from spgls.estimators import StackelbergRegressor, _reach_of_least_squares
 from spgls.providers import Population
-from spgls.solve import play, read_controls
-from spgls.solvers import PopulationSolver, Solver, resolve
+from spgls.solve import read_controls
+from spgls.solvers import PopulationSolver, Solver, play, resolve
 
 __all__ = ["StackelbergRegressorCV"]
 
@@ -241,7 +241,8 @@ class StackelbergRegressorCV(StackelbergRegressor):
         self._report(scores, reach, candidates, worlds, best)
         controls = type(controls)(controls.tol, controls.max_iter, rng, progress.on_step)
         ridge = float(candidates.ridges[best])
-        solution = play(search.solver, data, candidates.population(best), ridge, controls)
+        population = candidates.population(best)
+        (solution,) = play(search.solver, data, [population], ridge, controls)
         self._keep(solution, self.best_params_["gamma"], data.cost, table.dtype)
         progress.end()
         warn_of_status(solution)

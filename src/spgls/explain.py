@@ -11,7 +11,8 @@ from spgls._machine import available_memory
 from spgls._validation import check_count, check_flag, check_number, check_vector, check_weight
 from spgls.matrix import as_matrix
 from spgls.providers import Population
-from spgls.solve import is_paper_game, read_gammas, read_population, read_ridge
+from spgls.small import is_paper_game
+from spgls.solve import read_gammas, read_population, read_ridge
 from spgls.solvers.auto import Plan, make_plan
 
 __all__ = ["explain_solver"]

@@ -14,26 +14,9 @@ import numpy as np
 from spgls._types import Array, Vector
 from spgls.data import GameData
 from spgls.providers import Population
-from spgls.solve import (
-    check_knows,
-    is_paper_game,
-    play,
-    read_controls,
-    read_gammas,
-    read_ridge,
-)
-from spgls.solvers import (
-    Controls,
-    PathSolver,
-    Solution,
-    Solver,
-    Stats,
-    Status,
-    Step,
-    check_memory,
-    latest,
-    resolve,
-)
+from spgls.small import as_game
+from spgls.solve import read_controls, read_gammas, read_ridge
+from spgls.solvers import Solution, Stats, Status, Step, latest, play, resolve
 
 __all__ = ["Path", "solve_path"]
 
@@ -254,8 +237,6 @@ def solve_path(
     populations = read_gammas(gammas)
     controls = read_controls(tol, max_iter, rng, callback)
     chosen = resolve(solver)
-    for population in populations:
-        check_knows(chosen, population, penalty)
     data = GameData.from_user(
         X,
         y,
@@ -264,36 +245,7 @@ def solve_path(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
-    check_memory(chosen, data, len(populations))
-    solutions = _solve_all(chosen, data, populations, penalty, controls)
+    solutions = play(chosen, data, populations, penalty, controls)
     stats = replace(latest(solutions), seconds=perf_counter() - started)
-    games = tuple(_as_given(population) for population in populations)
+    games = tuple(as_game(population, 0.0) for population in populations)
     return Path(games, solutions, stats)
-
-
-def _solve_all(
-    solver: Solver,
-    data: GameData,
-    populations: list[Population],
-    ridge: float,
-    controls: Controls,
-) -> tuple[Solution, ...]:
-    """Solve together where the solver can, and one after the other where it cannot."""
-    if isinstance(solver, PathSolver):
-        games = [
-            population.gammas[0] if is_paper_game(population, ridge) else population
-            for population in populations
-        ]
-        return solver.solve_path(data, games, controls, ridge)
-    spent = Stats(0.0, 0, 0.0)
-    solutions = []
-    for population in populations:
-        solution = play(solver, data, population, ridge, controls)
-        spent = spent.plus(solution.stats)
-        solutions.append(replace(solution, stats=spent))
-    return tuple(solutions)
-
-
-def _as_given(population: Population) -> float | Population:
-    single = is_paper_game(population, 0.0)
-    return population.gammas[0] if single else population

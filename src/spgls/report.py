@@ -23,8 +23,8 @@ from spgls.data import GameData
 from spgls.game import gamma_from_pull
 from spgls.matrix import as_matrix
 from spgls.providers import Population, Provider
-from spgls.solve import play, read_controls
-from spgls.solvers import Solution, resolve
+from spgls.solve import read_controls
+from spgls.solvers import Solution, play, resolve
 
 __all__ = ["Robustness", "robustness"]
 
@@ -242,7 +242,8 @@ def robustness(
 def _optimum(data: GameData, gamma: float, share: float) -> float:
     """Mean squared error of the best linear model in a population."""
     population = Population((math.inf, gamma), (1.0 - share, share)).merged()
-    solution = play(resolve("auto"), data, population, 0.0, read_controls(1e-9, None, None, None))
+    controls = read_controls(1e-9, None, None, None)
+    (solution,) = play(resolve("auto"), data, [population], 0.0, controls)
     return solution.objective / float(len(data.y) if data.weight is None else data.weight.sum())
 
 

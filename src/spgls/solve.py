@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -18,25 +17,14 @@ from spgls._validation import (
     describe,
 )
 from spgls.data import GameData
-from spgls.providers import Population, Provider
-from spgls.solvers import (
-    Controls,
-    PopulationSolver,
-    Solution,
-    Solver,
-    Step,
-    check_memory,
-    resolve,
-)
+from spgls.providers import Population
+from spgls.small import as_game
+from spgls.solvers import Controls, Solution, Step, play, resolve
 from spgls.solvers.by_reduction import certify_predictor
-from spgls.solvers.mixed import certify_against_population
 from spgls.sphere import Certificate
 
 __all__ = [
     "certify",
-    "check_knows",
-    "is_paper_game",
-    "play",
     "read_controls",
     "read_gammas",
     "read_population",
@@ -81,33 +69,6 @@ def read_gammas(gammas: Any) -> list[Population]:
 def read_ridge(ridge: Any) -> float:
     """Return a ridge weight."""
     return check_number(ridge, "ridge", at_least=0.0)
-
-
-def play(
-    solver: Solver, data: GameData, population: Population, ridge: float, controls: Controls
-) -> Solution:
-    """Solve a game by a solver; only some know populations and ridges."""
-    check_knows(solver, population, ridge)
-    check_memory(solver, data, 1)
-    if is_paper_game(population, ridge):
-        return solver.solve(data, population.gammas[0], controls)
-    assert isinstance(solver, PopulationSolver)
-    return solver.solve_population(data, population, ridge, controls)
-
-
-def check_knows(solver: Solver, population: Population, ridge: float) -> None:
-    """Refuse a game that a solver does not know."""
-    if is_paper_game(population, ridge) or isinstance(solver, PopulationSolver):
-        return
-    raise ValueError(
-        f"solver {solver.capabilities.name!r} solves games against one strength of provider "
-        f"without a ridge; got {population} with ridge {ridge:g}. Use solver='spectral'."
-    )
-
-
-def is_paper_game(population: Population, ridge: float) -> bool:
-    """Whether everybody is of one strength and nothing is penalised."""
-    return len(population.gammas) == 1 and ridge == 0.0 and isfinite(population.gammas[0])
 
 
 def read_controls(tol: Any, max_iter: Any, rng: Any, callback: Any) -> Controls:
@@ -205,7 +166,7 @@ def solve(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
-    return play(chosen, data, population, penalty, controls)
+    return play(chosen, data, [population], penalty, controls)[0]
 
 
 def certify(
@@ -260,7 +221,4 @@ def certify(
     )
     predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
-    if is_paper_game(population, penalty):
-        strength = population.gammas[0]
-        return certify_predictor(data, Provider(predictor, constant, strength, data.cost), strength)
-    return certify_against_population(data, predictor, constant, population, penalty)
+    return certify_predictor(data, predictor, constant, as_game(population, penalty), penalty)

@@ -13,6 +13,7 @@ from spgls.solvers.base import (
     resolve,
 )
 from spgls.solvers.bisection import Bisection
+from spgls.solvers.dispatch import check_knows, play
 from spgls.solvers.gltr import GLTR
 from spgls.solvers.iterate import Controls
 from spgls.solvers.krylov import Krylov
@@ -46,7 +47,9 @@ __all__ = [
     "Status",
     "Step",
     "available_solvers",
+    "check_knows",
     "check_memory",
     "latest",
+    "play",
     "resolve",
 ]

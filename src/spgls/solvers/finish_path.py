@@ -23,8 +23,8 @@ from spgls.solvers.iterate import (
     measure,
     status_at_end,
 )
-from spgls.solvers.path_by_reduction import column_chunks
 from spgls.solvers.projected_path import PathPoints
+from spgls.solvers.recover import column_chunks
 from spgls.solvers.solution import Solution, Stats, Status, Step
 from spgls.sphere.operator import SphereProblem
 

@@ -15,12 +15,12 @@ from spgls.data import GameData
 from spgls.population import PopulationSolution, solve_population
 from spgls.providers import Population
 from spgls.reduction import KrylovSpace, reduce_krylov
-from spgls.solvers.by_reduction import ULPS
+from spgls.small import ULPS, solve_small
 from spgls.solvers.interpolate import null_vector
 from spgls.solvers.iterate import Controls
 from spgls.solvers.lowest import lowest_pair
-from spgls.solvers.mixed import solve_mixed
 from spgls.solvers.projected import Schedule, restart_from
+from spgls.solvers.recover import Clock, Task, recover
 from spgls.solvers.solution import Solution, Stats, Status, Step
 from spgls.solvers.truncation import Truncation
 from spgls.sphere.operator import SphereProblem
@@ -229,11 +229,9 @@ class _Growth:
         if self.small is not None and self.small.fill > 0.0 and reduction.game.nullity:
             null = null_vector(_Squared(self.problem).product, self.problem.size - 1, self.limit)
             reduction = replace(reduction, null=null)
-        reduced = replace(self.data)
-        reduced.reductions["gram"] = reduction
-        solution = solve_mixed(
-            name, reduced, self.population, self.ridge, self.controls, engine="gram"
-        )
+        task = Task(name, self.data, [self.population], self.ridge, self.controls.tol, Clock())
+        optima = solve_small(reduction.game, task.games, self.ridge, task.tol)
+        (solution,), _ = recover(task, reduction, optima)
         game = reduction.game
         top = float(game.sigma.max()) if game.size else 0.0
         unit = top * (np.sqrt(game.yy) + np.sqrt(game.zz))

@@ -12,7 +12,7 @@ import numpy as np
 from spgls._types import Array, Vector
 from spgls.data import GameData
 from spgls.reduction import KrylovReduction, KrylovSpace, reduce_krylov
-from spgls.solvers.by_reduction import ULPS
+from spgls.small import ULPS
 from spgls.solvers.interpolate import SETTLED, SHARPER, smaller_root
 from spgls.solvers.iterate import Controls, Iterate
 from spgls.solvers.lanczos import krylov_start

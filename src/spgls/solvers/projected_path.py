@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spgls._types import Array, Vector
-from spgls.solvers.by_reduction import ULPS
+from spgls.small import ULPS
 from spgls.solvers.interpolate import smaller_root
 from spgls.solvers.projected import NULL, Projection
 from spgls.sphere.operator import SphereProblem

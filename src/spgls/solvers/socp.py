@@ -31,16 +31,17 @@ from spgls._types import EPS, Vector
 from spgls._validation import check_choice, check_count, check_number
 from spgls.data import GameData
 from spgls.reduced import ReducedGame
-from spgls.reduction import Reduction
+from spgls.small import ULPS, Optima
 from spgls.solvers.base import Capabilities, register
-from spgls.solvers.by_reduction import ULPS, Engine, solve_by_reduction
+from spgls.solvers.by_reduction import Engine, solve_by_reduction
 from spgls.solvers.conic import Inner, backend, memory_bytes, refuse_above, solve_clarabel
 from spgls.solvers.from_multiplier import recover
 from spgls.solvers.iterate import Controls
+from spgls.solvers.recover import Clock, Task
 from spgls.solvers.solution import Solution, Status
-from spgls.solvers.spectral import Spectral
 from spgls.sphere import SmallSolution, dual_bound
 from spgls.sphere.pole import Pole, ScaledGame, find_pole, power_of_two, scale_game
+from spgls.sphere.secular_many import SmallSolutions
 
 __all__ = ["SOCP"]
 
@@ -104,8 +105,6 @@ class SOCP:
         """Solve one game."""
         name = self.capabilities.name
         clarabel = backend("clarabel", name)
-        if len(data.changeable) == 0:
-            return Spectral().solve(data, gamma, controls)
         # Two matrices of that order, and what LAPACK works in.
         limit = self.max_size or int(sqrt(memory_bytes() / 32))
         refuse_above(
@@ -117,14 +116,13 @@ class SOCP:
         )
         ends: list[Status | None] = []
 
-        def small_solver(reduction: Reduction) -> SmallSolution:
-            small, status = self._solve_small(clarabel, reduction.game, gamma, controls)
+        def small_solver(game: ReducedGame, _: Task) -> Optima:
+            small, status = self._solve_small(clarabel, game, gamma, controls)
             ends.append(status)
-            return small
+            return Optima.of_sphere(game, np.array([gamma]), SmallSolutions.of([small]))
 
-        solution = solve_by_reduction(
-            name, data, gamma, controls, self.engine, small_solver, stage="cone"
-        )
+        task = Task(name, data, [gamma], 0.0, controls.tol, Clock())
+        (solution,) = solve_by_reduction(task, self.engine, small_solver, stage="cone")
         if solution.status is Status.INACCURATE and ends[-1] is not None:
             solution = replace(solution, status=ends[-1])
         return solution

@@ -59,6 +59,14 @@ class SmallSolutions:
             steps=np.zeros(count, dtype=np.intp),
         )
 
+    @classmethod
+    def of(cls, rows: list[SmallSolution]) -> SmallSolutions:
+        """Some solutions, a row each."""
+        found = cls.empty(len(rows), len(rows[0].x))
+        for i, row in enumerate(rows):
+            found.put(i, row)
+        return found
+
     def __len__(self) -> int:
         return len(self.s)
 

@@ -35,6 +35,16 @@ class Moments:
         """``u/a``: the alpha of the one provider whose best free part is the population's."""
         return self.u / self.a
 
+    def by_norm(self, ee: float, eg: float, gg: float) -> float:
+        """Derivative of the loss by ``t`` where errors and gaps to the goals stay as they are.
+
+        From the inner products of errors and gaps.
+        """
+        terms = zip(self.each(), self.slope, strict=True)
+        return 2.0 * sum(
+            share * slope * (s * (ee - eg) + c * (eg - gg)) for (share, s, c), slope in terms
+        )
+
 
 class Groups:
     """The groups of a population that someone is in."""
@@ -44,6 +54,11 @@ class Groups:
         kept = [(gamma, share) for gamma, share in pairs if share > 0.0]
         self.gammas = [gamma for gamma, _ in kept]
         self.shares = [share for _, share in kept]
+
+    @classmethod
+    def of(cls, who: float | Population) -> Groups:
+        """Everybody of one strength, or the groups of a population."""
+        return cls(who if isinstance(who, Population) else Population.of_one(who))
 
     def at(self, t: float) -> Moments:
         """Moments where the coefficients have squared priced norm ``t``."""

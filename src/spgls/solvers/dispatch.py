@@ -1,0 +1,77 @@
+"""From games and a solver to solutions: the one way in for everybody who plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spgls.data import GameData
+from spgls.providers import Population
+from spgls.small import as_game, is_paper_game
+from spgls.solvers.auto import check_memory
+from spgls.solvers.base import PathSolver, PopulationSolver, Solver
+from spgls.solvers.iterate import Controls
+from spgls.solvers.solution import Solution, Stats, Status
+from spgls.solvers.spectral import Spectral
+
+__all__ = ["check_knows", "play"]
+
+
+def check_knows(solver: Solver, population: Population, ridge: float) -> None:
+    """Refuse a game that a solver does not know."""
+    if is_paper_game(population, ridge) or isinstance(solver, PopulationSolver):
+        return
+    raise ValueError(
+        f"solver {solver.capabilities.name!r} solves games against one strength of provider "
+        f"without a ridge; got {population} with ridge {ridge:g}. Use solver='spectral'."
+    )
+
+
+def play(
+    solver: Solver,
+    data: GameData,
+    populations: Sequence[Population],
+    ridge: float,
+    controls: Controls,
+) -> tuple[Solution, ...]:
+    """Solve a game against each population, together where the solver can.
+
+    ``stats`` of a solution tell what had been spent on all of them when it was found.
+
+    Parameters
+    ----------
+    solver : Solver
+        How.
+    data : GameData
+        The data of the games.
+    populations : sequence of Population
+        Whom the learner meets in each.
+    ridge : float
+        Weight of the squared priced norm of the coefficients.
+    controls : Controls
+        Tolerance, limits, callback.
+    """
+    for population in populations:
+        check_knows(solver, population, ridge)
+    check_memory(solver, data, len(populations))
+    games = [as_game(population, ridge) for population in populations]
+    if len(data.changeable) == 0:
+        return tuple(map(_least_squares, Spectral().solve_path(data, games, controls, ridge)))
+    if len(games) > 1 and isinstance(solver, PathSolver):
+        return solver.solve_path(data, games, controls, ridge)
+    spent = Stats(0.0, 0, 0.0)
+    solutions = []
+    for game in games:
+        if isinstance(game, Population):
+            assert isinstance(solver, PopulationSolver)
+            solution = solver.solve_population(data, game, ridge, controls)
+        else:
+            solution = solver.solve(data, game, controls)
+        spent = spent.plus(solution.stats)
+        solutions.append(replace(solution, stats=spent))
+    return tuple(solutions)
+
+
+def _least_squares(solution: Solution) -> Solution:
+    """Nobody can change anything, so nobody reacts."""
+    return replace(solution, status=Status.LEAST_SQUARES) if solution.status.ok else solution

@@ -1,0 +1,324 @@
+"""From optima of reduced games to predictors, their true losses, certificates and statuses.
+
+One way for all of them: one strength or many, populations, a ridge, any reduction. Losses of
+several games come from the reduction wherever its rounding leaves them ten digits, so that many
+read the data no more often than one does; the loss of a single game is measured on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from time import perf_counter
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spgls._types import EPS, Array, Vector
+from spgls.data import GameData
+from spgls.population.groups import Groups, Moments
+from spgls.providers import Population, priced_norms
+from spgls.reduced import ReducedGame
+from spgls.reduction import Reduction
+from spgls.small import Optima
+from spgls.solvers.solution import Solution, Stats, Status
+from spgls.sphere import build_certificate
+from spgls.sphere.secular import Outcome
+
+__all__ = [
+    "Clock",
+    "Mask",
+    "Points",
+    "Task",
+    "bound_rounding",
+    "column_chunks",
+    "loss_of",
+    "loss_rounding",
+    "recover",
+    "squares_suffice",
+    "status_of",
+]
+
+#: Beyond this ratio of the coefficients' reach to the labels, predictions cancel to nothing.
+_REPRESENTABLE = 1e10
+#: A loss from the reduction keeps so many digits, or it is measured on the data,
+_DIGITS = 1e-10
+#: and its rounding takes no more than this share of the gap allowed.
+_SHARE = 1e-2
+#: Predictions for all rows that are held at once.
+_BYTES = 32 * 2**20
+#: Multipliers are trusted at so many times the rounding of squared data from their pole, and
+#: coefficients up to this squared pull: closer, or beyond, rounding decides what is returned.
+_AWAY, _FAR = 1e6, 1e-12
+
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class Points(Protocol):
+    """What is trusted or not: optima, a row for each game."""
+
+    @property
+    def t(self) -> Vector:
+        """Squared norms of the coefficients."""
+        ...
+
+    @property
+    def room(self) -> Vector:
+        """Distances of the multipliers from their poles."""
+        ...
+
+    @property
+    def unique(self) -> Mask:
+        """Where the optimum is attained and the only one."""
+        ...
+
+
+class Clock:
+    """Passes over the data and seconds, by stage."""
+
+    def __init__(self) -> None:
+        self._start = perf_counter()
+        self._last = self._start
+        self.passes = 0.0
+        self.stages: dict[str, float] = {}
+
+    def lap(self, stage: str, passes: float = 0.0) -> None:
+        """Charge the time since the last lap to a stage."""
+        now = perf_counter()
+        self.stages[stage] = self.stages.get(stage, 0.0) + now - self._last
+        self._last = now
+        self.passes += passes
+
+    def stats(self, iterations: int) -> Stats:
+        """What has been spent so far."""
+        return Stats(self.passes, iterations, perf_counter() - self._start, self.stages)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Some games on the same data, given to one solver.
+
+    Attributes
+    ----------
+    name : str
+        Name of the solver.
+    data : GameData
+        The data of the games.
+    games : sequence of float and Population
+        Whom the learner meets in each; a number is a game of the paper, without a ridge.
+    ridge : float
+        Weight of the squared priced norm of the coefficients against populations.
+    tol : float
+        Certified relative gap wanted.
+    clock : Clock
+        Counts what is spent.
+    """
+
+    name: str
+    data: GameData
+    games: Sequence[float | Population]
+    ridge: float
+    tol: float
+    clock: Clock
+
+    def some(self, which: Sequence[int]) -> Task:
+        """Some of the games."""
+        if len(which) == len(self.games):
+            return self
+        games = [self.games[i] for i in which]
+        return Task(self.name, self.data, games, self.ridge, self.tol, self.clock)
+
+
+def recover(
+    task: Task, reduction: Reduction, optima: Optima
+) -> tuple[list[Solution], list[Moments]]:
+    """A predictor for each optimum, judged; also the averages over its groups there.
+
+    Parameters
+    ----------
+    task : Task
+        The games.
+    reduction : Reduction
+        The reduction of their data.
+    optima : Optima
+        Their optima on it, a row for each.
+    """
+    data, game, clock = task.data, reduction.game, task.clock
+    groups = [Groups.of(one) for one in task.games]
+    best = [one.at(t) for one, t in zip(groups, optima.t.tolist(), strict=True)]
+    v = reduction.lift_many(optima.x, optima.fill)
+    coef = data.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
+    reach = priced_norms(coef, data.cost).tolist()
+    reached = [one.at(t) for one, t in zip(groups, reach, strict=True)]
+    rounding = bound_rounding(reduction, v, optima, best)
+    measured = _Measured(data, coef, reached)
+    clear = np.zeros(len(groups), dtype=bool)
+    if len(groups) > 1:
+        clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
+    clock.lap("recovery")
+    if clear.any():
+        measured.take(np.flatnonzero(clear), optima.value - task.ridge * optima.t, rounding)
+        clock.lap("recovery", float(data.fit_intercept))
+    for some in column_chunks(data, np.flatnonzero(~clear)):
+        measured.measure(some, reduction)
+        clock.lap("recovery", 1.0)
+    label_size = data.loss(data.y)
+    predictors = np.ascontiguousarray(coef.T)
+    solutions = []
+    for i, (who, at) in enumerate(zip(task.games, reached, strict=True)):
+        penalty = 0.0
+        nu = float(optima.nu[i])
+        alpha: float | Vector
+        if isinstance(who, Population):
+            penalty = task.ridge * at.t
+            alpha, multiplier = at.t / np.array(who.gammas), at.a * nu
+        else:
+            alpha, multiplier = at.t / who, who * nu / 4
+        objective = float(measured.loss[i]) + penalty
+        certificate = build_certificate(
+            game,
+            objective=objective,
+            bound=float(optima.bound[i]),
+            kkt_residual=float(optima.slope[i]),
+            bound_rounding=float(rounding[i]),
+            objective_rounding=float(measured.rounding[i]) + 4 * EPS * penalty,
+            label_size=label_size,
+            kind="proved" if optima.proved[i] else "estimated",
+        )
+        solutions.append(
+            Solution(
+                coef=predictors[i],
+                intercept=float(measured.intercept[i]),
+                alpha=alpha,
+                multiplier=multiplier,
+                objective=objective,
+                status=status_of(
+                    certificate.relative_gap,
+                    task.tol,
+                    optima.outcome[i],
+                    representable=representable(game, at.t),
+                    otherwise=Status.INACCURATE if optima.proved[i] else Status.ITERATION_LIMIT,
+                ),
+                solver=task.name,
+                certificate=certificate,
+                stats=clock.stats(int(optima.steps[i])),
+            )
+        )
+    return solutions, best
+
+
+def status_of(
+    relative_gap: float,
+    tol: float,
+    outcome: Outcome,
+    *,
+    otherwise: Status,
+    representable: bool = True,
+) -> Status:
+    """How a solve ended: well, by its certificate, or ``otherwise``."""
+    if not representable:
+        return Status.UNREPRESENTABLE
+    if relative_gap > tol:
+        return otherwise
+    if outcome == "unattained":
+        return Status.UNATTAINED
+    return Status.SEVERAL_OPTIMA if outcome == "several" else Status.OPTIMAL
+
+
+def representable(game: ReducedGame, t: float) -> bool:
+    """Whether predictions by coefficients of squared priced norm ``t`` keep any digits."""
+    top = float(game.sigma.max()) if game.size else 0.0
+    return top * sqrt(t) <= _REPRESENTABLE * sqrt(game.yy)
+
+
+def squares_suffice(reduction: Reduction, points: Points, a: Vector, k: Vector, tol: float) -> Mask:
+    """Where squaring the data cost nothing that matters; everywhere if it was not squared.
+
+    A certificate speaks for the objective. Which of several optima is the smallest, and whether an
+    optimum is attained at all, hangs on quantities near zero that a Gram matrix cannot resolve.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        The reduction of the data.
+    points : Points
+        Optima on it.
+    a, k : ndarray of shape (G,)
+        Averages of ``s^2`` and ``c^2`` over the groups of each game, at its optimum.
+    tol : float
+        Relative gap that directions taken for zero may hide.
+    """
+    if not reduction.squared:
+        return np.ones(len(a), dtype=bool)
+    noise = EPS * float(np.max(reduction.scale)) ** 2
+    settled = points.unique & (a >= _FAR) & ((points.room > _AWAY * noise) | (points.t == 0.0))
+    # What was cut off as null space must not have had a say.
+    hidden = reduction.unseen(np.sqrt(k), points.room - reduction.game.lowest)
+    return np.asarray(settled & (hidden <= tol * reduction.game.yy))
+
+
+def column_chunks(data: GameData, columns: np.ndarray) -> Iterator[np.ndarray]:
+    """Pieces of a list of predictors, few enough to hold the predictions of each for all rows."""
+    width = max(int(_BYTES / (8 * data.matrix.shape[0])), 1)
+    for at in range(0, len(columns), width):
+        yield columns[at : at + width]
+
+
+def loss_of(data: GameData, reached: Moments, prediction: Vector) -> float:
+    """Mean over the groups of their sums of squares, measured on the data."""
+    error, gap = prediction - data.y, data.z - data.y
+    return sum(share * data.loss(s * error + c * gap) for share, s, c in reached.each())
+
+
+def loss_rounding(
+    reduction: Reduction, reached: Moments, coef: Vector, intercept: float, loss: float
+) -> float:
+    """What rounding can have done to such a loss."""
+    s, c = sqrt(reached.a), sqrt(reached.k)
+    return reduction.evaluation_rounding(coef, intercept, loss, s=s, c=c)
+
+
+class _Measured:
+    """Intercepts and losses of predictors, and the rounding of the latter."""
+
+    def __init__(self, data: GameData, coef: Array, reached: list[Moments]) -> None:
+        self._data, self._coef, self._reached = data, coef, reached
+        self.intercept, self.loss, self.rounding = np.zeros((3, len(reached)))
+
+    def take(self, some: np.ndarray, value: Vector, rounding: Vector) -> None:
+        """Take values of reduced games for losses; they belong to perturbed data."""
+        pull = np.array([self._reached[i].pull for i in some])
+        self.intercept[some] = self._data.best_intercepts(self._coef[:, some], pull)
+        self.loss[some], self.rounding[some] = value[some], 2 * rounding[some]
+
+    def measure(self, some: np.ndarray, reduction: Reduction) -> None:
+        """Predict every row by some of them, in one read."""
+        data, coef = self._data, np.ascontiguousarray(self._coef[:, some])
+        # One column is faster as a vector.
+        linear = data.matrix.apply(coef if len(some) > 1 else coef[:, 0])
+        for column, i in enumerate(some.tolist()):
+            own = linear if len(some) == 1 else linear[:, column]
+            at = self._reached[i]
+            intercept = data.best_intercept(own, at.pull)
+            loss = loss_of(data, at, own + intercept)
+            rounding = loss_rounding(reduction, at, coef[:, column], intercept, loss)
+            self.intercept[i], self.loss[i], self.rounding[i] = intercept, loss, rounding
+
+
+def bound_rounding(
+    reduction: Reduction, v: Array, optima: Optima, best: Sequence[Moments]
+) -> Vector:
+    """What rounding in the reduction can have done to the values of games."""
+    # Where rounding may have chosen the optimum it may have chosen the goals' weight too.
+    sure = optima.unique & (optima.t > 0.0)
+    return reduction.roundings(
+        v,
+        s=np.array([sqrt(at.a) for at in best]),
+        c=np.where(sure, [sqrt(at.k) for at in best], 1.0),
+        nu=optima.nu,
+        value=np.maximum(optima.value, 0.0),
+        filled=optima.fill > 0.0,
+    )
