@@ -5,6 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Interpreters to try, in order; the first that is new enough builds .venv.
 PYTHON ?= python3.11 python3
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 BIN := .venv/bin
 CORES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count())')
@@ -12,7 +13,8 @@ STAMP := .venv/.installed
 PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs figures agreement bench bench-full bench-figures clean
+.PHONY: help install demo test lint typecheck docs figures agreement bench bench-full \
+    bench-against bench-figures clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +84,10 @@ bench-full: $(PEERS) ## run all benchmarks, about half an hour
 	    $(BIN)/python benchmarks/$$name.py || exit 1; \
 	done
 	@$(MAKE) bench-figures
+
+bench-against: $(STAMP) ## measure this code against BEFORE=REV on a quiet machine, about 15 minutes
+	$(if $(BEFORE),,$(error Say which git revision, or folder, came before: make bench-against BEFORE=REV))
+	@$(BIN)/python benchmarks/against.py --before $(BEFORE) $(BENCH_ARGS)
 
 bench-figures: $(STAMP) ## draw the figures of the benchmark pages from committed results
 	@$(BIN)/python benchmarks/figures.py

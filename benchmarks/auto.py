@@ -14,16 +14,15 @@ import gc
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from games import STRENGTHS as GAMMAS
+from games import grid, scattered, uniform
 from growth import _peak
 from harness import environment, machine, save
-from iterative import goals
-from scipy import sparse
 
 from spgls import explain_solver, solve, solve_path
 
@@ -34,27 +33,7 @@ TARGET, MEMORY = 1.5, 1.3
 LONGEST = 20.0
 #: Seconds above which an option is run once, and below which all are run more often.
 SLOW, FAST = 2.0, 0.05
-GAMMA, GAMMAS = 0.1, np.geomspace(1e-3, 1e3, 100)
-DENSE = (
-    (500, 20),
-    (5_000, 20),
-    (500_000, 20),
-    (5_000, 500),
-    (50_000, 500),
-    (1_000, 1_000),
-    (4_000, 4_000),
-    (1_000, 5_000),
-    (500, 20_000),
-    (20_000, 4_000),
-)
-SPARSE = (
-    (20_000, 20_000, 0.01),
-    (20_000, 20_000, 0.001),
-    (20_000, 20_000, 0.0001),
-    (5_000, 50_000, 0.001),
-    (200_000, 2_000, 0.01),
-)
-SINGLE = ((5_000, 500), (4_000, 4_000))
+GAMMA = 0.1
 
 
 @dataclass(frozen=True)
@@ -77,36 +56,6 @@ class Choice:
         return "met" if self.ratio <= TARGET else "MISSED"
 
 
-def cases() -> dict[str, Callable[[], tuple[Any, np.ndarray, np.ndarray]]]:
-    """Makers of data, by name."""
-    made: dict[str, Callable[[], Any]] = {}
-    for m, n in DENSE:
-        made[f"dense {m} x {n}"] = lambda m=m, n=n: dense(m, n, np.float64)
-    for m, n in SINGLE:
-        made[f"float32 {m} x {n}"] = lambda m=m, n=n: dense(m, n, np.float32)
-    for m, n, density in SPARSE:
-        name = f"sparse {m} x {n}, density {density:g}"
-        made[name] = lambda m=m, n=n, density=density: scattered(m, n, density)
-    return made
-
-
-def dense(m: int, n: int, dtype: type) -> tuple[Any, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.random((m, n)).astype(dtype)
-    return _labelled(X, rng)
-
-
-def scattered(m: int, n: int, density: float) -> tuple[Any, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    return _labelled(sparse.random_array((m, n), density=density, format="csr", rng=rng), rng)
-
-
-def _labelled(X: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray, np.ndarray]:
-    y = np.asarray(X @ rng.normal(size=X.shape[1]), dtype=np.float64)
-    y += rng.uniform(0.0, 0.5, size=X.shape[0])
-    return X, y, goals(y)
-
-
 def run(data: tuple[Any, np.ndarray, np.ndarray], games: int, solver: str) -> Any:
     """Solve one game, or all of them."""
     if games == 1:
@@ -124,7 +73,7 @@ def _timed(data: tuple[Any, np.ndarray, np.ndarray], games: int, solver: str) ->
 
 def measure(name: str, games: int, repeats: int) -> Choice:
     """Time everything in turn; the least of several."""
-    data = cases()[name]()
+    data = grid()[name]()
     plan = explain_solver(data[0], gamma=GAMMA if games == 1 else GAMMAS)
     predicted = {option.solver: option.seconds for option in plan.options}
     solvers = ["auto", *(s for s, seconds in predicted.items() if seconds <= LONGEST)]
@@ -167,10 +116,10 @@ def extra_memory(name: str, games: int) -> float:
 
 def peak_rise(name: str, games: int) -> float:
     """For :func:`extra_memory`: code is loaded, and compiled, by a smaller solve first."""
-    made = scattered(3_000, 2_000, 0.5) if name.startswith("sparse") else dense(5_000, 1_000, float)
+    made = scattered(3_000, 2_000, 0.5) if name.startswith("sparse") else uniform(5_000, 1_000)
     run(made, 1, "krylov")
-    run(dense(300, 20, float), games, "spectral")
-    data = cases()[name]()
+    run(uniform(300, 20), games, "spectral")
+    data = grid()[name]()
     # What making the data took goes back to the system, or it would be used again unseen.
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
@@ -217,7 +166,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     options = parser.parse_args()
     choices = []
-    for name in cases():
+    for name in grid():
         if options.only not in name:
             continue
         for games in (1, len(GAMMAS)):

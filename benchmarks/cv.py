@@ -8,39 +8,20 @@ blog posts as well, their columns brought to the unit interval and, once, as the
 from __future__ import annotations
 
 import argparse
-import lzma
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from games import blog, normal
 from harness import CERTIFIED, Case, Measurement, environment, markdown, measure, save
 from sklearn.model_selection import KFold
 
-from spgls import Floor, Population, Shift, StackelbergRegressor
-from spgls.estimators_cv import StackelbergRegressorCV
+from spgls import Floor, Population, Shift, StackelbergRegressor, StackelbergRegressorCV
 
 RESULTS = Path(__file__).parent / "results"
 STRENGTHS, FOLDS = 100, 10
 #: Times that the whole cross-validation may take of one fit.
 TARGET = 4.0
-
-
-def normal_data() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50_000, 280))
-    return X, X @ rng.normal(scale=0.05, size=280) + rng.normal(size=50_000)
-
-
-def blog_data() -> tuple[np.ndarray, np.ndarray] | None:
-    """The blog posts, where they can be found."""
-    folder = Path(os.environ.get("SPGLS_DATA") or "nowhere")
-    for name, reader in (("blogData_train.csv", open), ("blogData_train.csv.xz", lzma.open)):
-        if (folder / name).exists():
-            with reader(folder / name, "rt") as file:
-                table = np.loadtxt(file, delimiter=",")
-            return np.ascontiguousarray(table[:, :-1]), table[:, -1].copy()
-    return None
 
 
 def case(name, X, y, goal, *, honest=0.5, ridge=0.0, unit=1.0, cv=FOLDS, tol=CERTIFIED, pairs=10):
@@ -69,15 +50,15 @@ def case(name, X, y, goal, *, honest=0.5, ridge=0.0, unit=1.0, cv=FOLDS, tol=CER
 
 def cases(*, quick: bool) -> Iterator[Case]:
     pairs = 3 if quick else 10
-    X, y = normal_data()
+    X, y = normal(50_000, 280)
     yield case("normal, half honest", X, y, Floor(1.0), pairs=pairs)
     shuffled = KFold(FOLDS, shuffle=True, random_state=0)
     yield case("normal, shuffled folds", X, y, Floor(1.0), cv=shuffled, pairs=pairs)
     yield case("normal, nobody honest", X, y, Floor(1.0), honest=0.0, pairs=pairs)
-    blog = blog_data()
-    if blog is None:
+    posts = blog()
+    if posts is None:
         return
-    X, y = blog
+    X, y = posts
     goal = Shift(-5.0, lower=0.0)
     unit = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-300)
     yield case("blog, nobody honest", unit, y, goal, honest=0.0, pairs=pairs)

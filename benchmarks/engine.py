@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import environment, interleave, machine, ratio_cell, save
-from iterative import PAUSE, Comparison, compare, goals
+from games import regression, scattered
+from games import weak as weak_data
+from harness import PAUSE, environment, interleave, machine, ratio_cell, save
+from iterative import Comparison, compare
 from peers import Game, Peer, eigh_socp, galahad_gltr, pymanopt_rtr, scipy_trlib
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import lsmr
-from sklearn.datasets import make_regression
-from sklearn.preprocessing import minmax_scale
 
 from spgls import Solution, solve
 
@@ -141,14 +141,9 @@ class Weak:
 def games() -> Iterator[tuple[str, Game]]:
     """The paper's dense data, and sparse data, at two sizes each."""
     for m, n in ((8_000, 4_000), (20_000, 10_000)):
-        X, y = make_regression(m, n, noise=0.1, random_state=0)
-        minmax_scale(X, copy=False)
-        yield f"dense {m} x {n}", Game(X, y, goals(y), GAMMA)
+        yield f"dense {m} x {n}", Game(*regression(m, n), GAMMA)
     for m, n, density in ((30_000, 30_000, 0.01), (90_000, 30_000, 0.001)):
-        rng = np.random.default_rng(0)
-        S = sparse.random_array((m, n), density=density, format="csr", rng=rng)
-        y = S @ rng.normal(size=n) + rng.uniform(0.0, 0.5, size=m)
-        yield f"sparse {m} x {n}, density {density:g}", Game(S, y, goals(y), GAMMA)
+        yield f"sparse {m} x {n}, density {density:g}", Game(*scattered(m, n, density), GAMMA)
 
 
 def size(X: Any) -> float:
@@ -188,17 +183,7 @@ def measure_floor(name: str, game: Game, threads: int, pairs: int) -> Floor:
 def weak_games() -> Iterator[tuple[str, Game]]:
     """Small labels, more columns than rows, a provider too weak to matter."""
     for density in (1e-3, 5e-3):
-        rng = np.random.default_rng(0)
-        S = sparse.random_array(
-            (5_000, 20_000),
-            density=density,
-            format="csr",
-            rng=rng,
-            data_sampler=lambda size, rng=rng: rng.normal(size=size),
-        )
-        S = S[np.diff(S.indptr) > 0]
-        y = rng.normal(size=S.shape[0])
-        yield f"weak, sparse 5000 x 20000, density {density:g}", Game(S, y, goals(y), 1e4)
+        yield f"weak, sparse 5000 x 20000, density {density:g}", Game(*weak_data(density), 1e4)
 
 
 def smallest_alpha(w_y: np.ndarray, w_z: np.ndarray, gamma: float) -> float:

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import environment, machine, ratio_cell, save
-from iterative import PAUSE, Comparison, compare, goals
+from games import goals
+from harness import PAUSE, environment, machine, ratio_cell, save
+from iterative import Comparison, compare
 from peers import Game, galahad_gltr
 from scipy import sparse
 

@@ -20,12 +20,15 @@ from typing import Any
 
 import numba
 import numpy as np
+from quiet import NotQuiet, require_quiet
 from threadpoolctl import threadpool_limits
 
 __all__ = [
     "CERTIFIED",
+    "PAUSE",
     "Case",
     "Measurement",
+    "NotQuiet",
     "Timings",
     "environment",
     "interleave",
@@ -33,11 +36,15 @@ __all__ = [
     "markdown",
     "measure",
     "ratio_cell",
+    "require_quiet",
     "save",
+    "wake",
 ]
 
 #: Largest certified relative gap at which a time counts, where a case does not say otherwise.
 CERTIFIED = 1e-9
+#: Seconds before a call, for the BLAS threads of whoever ran before to stop spinning.
+PAUSE = 0.1
 PACKAGES = ("numpy", "scipy", "scikit-learn", "spgls")
 
 
@@ -170,14 +177,18 @@ def measure(case: Case, threads: int) -> Measurement:
     )
 
 
+def wake(function: Callable[[], Any], pause: float) -> None:
+    """Let the other side's threads fall asleep, and wake ours by calls for as long."""
+    time.sleep(pause)
+    awake = time.perf_counter() + pause
+    function()
+    while time.perf_counter() < awake:
+        function()
+
+
 def _timed(function: Callable[[], Any], pause: float = 0.0) -> tuple[float, Any]:
     if pause:
-        # By then the other side's threads sleep, and so do ours: calls for as long wake them.
-        time.sleep(pause)
-        awake = time.perf_counter() + pause
-        function()
-        while time.perf_counter() < awake:
-            function()
+        wake(function, pause)
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import CERTIFIED, environment, interleave, machine, ratio_cell, save
+from games import goals
+from harness import CERTIFIED, PAUSE, environment, interleave, machine, ratio_cell, save
 from peers import Game, Judgement, Peer, galahad_gltr, judge, pymanopt_rtr, tighten
 from scipy import sparse
 from sklearn.datasets import make_regression
@@ -27,8 +28,6 @@ from spgls.solvers import available_solvers
 RESULTS = Path(__file__).parent / "results"
 #: Largest ratio of our time to the peer's that meets the goal; products: not more than theirs.
 TARGET = 1.1
-#: Seconds before each call, for the other side's BLAS threads to stop spinning.
-PAUSE = 0.1
 
 #: Our solver, the peer's name, the peer.
 RIVALS: tuple[tuple[str, str, Peer], ...] = (
@@ -92,10 +91,6 @@ def games() -> Iterator[tuple[str, Game]]:
     S = sparse.random_array((15_000, 30_000), density=1e-4, format="csr", rng=rng)
     y = S @ rng.normal(size=30_000) + rng.uniform(0.0, 0.5, size=15_000)
     yield "sparse 15000 x 30000, gamma 0.1", Game(S, y, goals(y), 0.1)
-
-
-def goals(y: np.ndarray) -> np.ndarray:
-    return np.maximum(y, np.quantile(y, 0.25))
 
 
 def compare(

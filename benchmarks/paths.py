@@ -16,18 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import CERTIFIED, environment, interleave, machine, ratio_cell, save
-from iterative import PAUSE, goals
+from games import STRENGTHS as GAMMAS
+from games import regression, scattered, uniform
+from harness import CERTIFIED, PAUSE, environment, interleave, machine, ratio_cell, save
 from peers import Game, galahad_gltr, judge, tighten
-from scipy import sparse
-from sklearn.datasets import make_regression
-from sklearn.preprocessing import minmax_scale
 
 from spgls import Path as Solutions
 from spgls import solve, solve_path
 
 RESULTS = Path(__file__).parent / "results"
-GAMMAS = np.geomspace(1e-3, 1e3, 100)
 
 
 @dataclass(frozen=True)
@@ -209,25 +206,16 @@ def main() -> None:
                 flush=True,
             )
 
-    rng = np.random.default_rng(0)
     for m, n in ((1_000_000, 50), (200_000, 300)):
         name = f"tall {m} x {n}"
         if options.only in name:
-            X = rng.random((m, n))
-            y = X @ rng.normal(size=n) + rng.random(m)
-            add(against_hand(name, (X, y, goals(y)), options.threads, pairs))
-            del X
+            add(against_hand(name, uniform(m, n, noise=1.0), options.threads, pairs))
     name = "dense 8000 x 4000"
     if options.only in name:
-        X, y = make_regression(8_000, 4_000, noise=0.1, random_state=0)
-        minmax_scale(X, copy=False)
-        add(against_singles(name, (X, y, goals(y)), options.threads, pairs))
-        del X
+        add(against_singles(name, regression(8_000, 4_000), options.threads, pairs))
     name = "sparse 30000 x 30000, density 0.01"
     if options.only in name and not options.quick:
-        S = sparse.random_array((30_000, 30_000), density=0.01, format="csr", rng=rng)
-        y = S @ rng.normal(size=30_000) + rng.uniform(0.0, 0.5, size=30_000)
-        add(against_singles(name, (S, y, goals(y)), options.threads, pairs))
+        add(against_singles(name, scattered(30_000, 30_000, 0.01), options.threads, pairs))
     about = environment("galahad-optrove")
     path = save(races, page(races, about), about, options.out, "paths")
     print(f"Written: {path} and {path.with_suffix('.json').name}")

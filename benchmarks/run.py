@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from games import normal, red_wine, wine_sized
 from harness import Case, Measurement, environment, markdown, measure, save
 from sklearn.linear_model import Ridge
 
@@ -23,22 +24,10 @@ GAMMA = 1.0
 
 def small_data() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Red wine where it can be found, and data of its shape."""
-    folder = os.environ.get("SPGLS_DATA")
-    file = Path(folder) / "winequality-red.csv" if folder else None
-    if file is not None and file.exists():
-        table = np.loadtxt(file, delimiter=";", skiprows=1)
-        yield "red wine 1599 x 11", np.ascontiguousarray(table[:, :-1]), table[:, -1].copy()
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1599, 11))
-    y = np.clip(np.rint(5.6 + X @ rng.normal(scale=0.2, size=11) + rng.normal(size=1599)), 3, 8)
-    yield "normal 1599 x 11", X, y
-
-
-def large_data() -> tuple[str, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 500))
-    y = X @ rng.normal(scale=0.05, size=500) + rng.normal(size=20_000)
-    return "normal 20000 x 500", X, y
+    wine = red_wine()
+    if wine is not None:
+        yield "red wine 1599 x 11", *wine
+    yield "normal 1599 x 11", *wine_sized()
 
 
 def cases(*, quick: bool) -> Iterator[Case]:
@@ -61,10 +50,10 @@ def cases(*, quick: bool) -> Iterator[Case]:
             target=2.5,
             pairs=50 if quick else 500,
         )
-    name, X, y = large_data()
+    X, y = normal(20_000, 500)
     z = np.maximum(y, 1.0)
     yield Case(
-        name=name,
+        name="normal 20000 x 500",
         ours=lambda: solve(X, y, z, GAMMA, fit_intercept=True),
         peer=lambda: Ridge(solver="cholesky").fit(X, y),
         peer_name='Ridge(solver="cholesky")',
