@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ from spgls.population.many import Optima, solve_pairs
 from spgls.providers import Population, priced_norm
 from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.folds import Pieces, Split, Splits, cut_into_pieces
+from spgls.reduction.spectral import reduce_spectral
 from spgls.solve import is_paper_game, play
 from spgls.solvers import Controls, PathSolver, Solution, Solver, check_memory
 from spgls.solvers.auto import Auto, make_plan
@@ -124,7 +126,7 @@ class CrossValidation:
             self._groups = list(cut_into_pieces(splits, m, n))
             self._first = Pieces(data, table, self._groups[0].piece)
             if self._engine != "qr":
-                data.reductions["gram"] = self._first.reduce_all("gram")
+                reduce_spectral(data, "gram", partial(self._first.reduce_all, "gram"))
 
     def _counted(self, split: Split) -> int:
         """Training rows that have a weight."""
@@ -194,8 +196,8 @@ class CrossValidation:
                     )
                     errors = _by_moments(pieces, group.test[at], fitted) if with_errors else None
                 yield number, _uprooted(pieces, fitted), errors
-            if pieces.factored and "qr" not in self.data.reductions:
-                self.data.reductions["qr"] = pieces.reduce_all("qr")
+            if pieces.factored:
+                reduce_spectral(self.data, "qr", partial(pieces.reduce_all, "qr"))
 
     def _variance(self, rows: np.ndarray) -> float:
         """Variance of some of the labels, counted by weight."""
@@ -262,19 +264,23 @@ def _on_rows(test: GameData, models: Models) -> _Errors:
 
 def _by_moments(pieces: Pieces, counts: Vector, models: Models) -> _Errors:
     """The same from the moments of the test rows; models are those of the pieces' origin."""
-    moment = pieces.moment(counts)
-    lead = pieces.data.fit_intercept
-    parts = [models.coef, *[models.intercept[None]] * lead]
-    error = np.vstack([*parts, np.full_like(models.reach, -1.0), np.zeros_like(models.reach)])
-    times = moment @ error
+    moment, data = pieces.moment(counts), pieces.data
+    n = len(models.coef)
+    error = np.zeros((len(moment), len(models.reach)))
+    error[:n], error[n] = models.coef, -1.0
+    # From labels to goals, which have an origin of their own.
+    gap = np.zeros(len(moment))
+    gap[n], gap[n + 1] = -1.0, 1.0
+    if data.fit_intercept:
+        error[-1], gap[-1] = models.intercept, data.origin.z - data.origin.y
+    times, pull = moment @ error, moment @ gap
     own = np.einsum("ij,ij->j", error, times)
-    gap = moment[-2:, -2:] @ [-1.0, 1.0]
     # Large terms that cancel leave the rounding of their squares.
     terms = np.diag(moment) @ (error * error)
     return _Errors(
         own=own,
-        mixed=times[-1] - times[-2],
-        gap=float(gap[1] - gap[0]),
+        mixed=pull @ error,
+        gap=float(gap @ pull),
         total=float(counts @ pieces.weights),
         doubtful=~(64 * EPS * terms <= _DOUBT * own),
     )
@@ -306,7 +312,7 @@ def _together(
 ) -> Models:
     """Fit all models of a training set, on rows and labels less the pieces' origin."""
     count, n = candidates.number, pieces.data.matrix.shape[1]
-    found = Models(np.empty((n, count)), np.zeros(count), np.empty(count))
+    found = Models(np.empty((n, count)), np.empty(count), np.empty(count))
     waiting = np.ones(count, dtype=bool)
     for squared in (True, False)[engine == "qr" :]:
         reduction = pieces.reduce(counts, "gram" if squared else "qr")
@@ -321,7 +327,7 @@ def _together(
         optima = solve_pairs(
             reduction.game, *these, tol=tol / 4, single_tol=tol, ulps=ULPS, thorough=thorough
         )
-        _lift(pieces, reduction, optima, these, some, found)
+        _lift(reduction, optima, these, some, found)
         waiting[some] = False if last else ~_trustworthy(reduction, optima, these, tol)
         if not waiting.any():
             break
@@ -341,7 +347,6 @@ def _trustworthy(
 
 
 def _lift(
-    pieces: Pieces,
     reduction: ColumnReduction,
     optima: Optima,
     candidates: Candidates,
@@ -354,15 +359,13 @@ def _lift(
     s = 1.0 / (1.0 + alpha)
     # The alpha of the one provider whose best free part is the population's.
     pull = go * alpha * s * s / (stay + go * s * s)
-    full = pieces.frame.coefficients(v, reduction.free_part(v, pull))
-    n = found.coef.shape[0]
-    found.coef[:, some] = full[:n]
-    if pieces.data.fit_intercept:
-        found.intercept[some] = full[n]
+    coef = reduction.layout.coefficients(v, reduction.free_part(v, pull))
+    found.coef[:, some] = coef
+    found.intercept[some] = reduction.intercepts_at_origin(coef, pull)
     found.reach[some] = optima.t
 
 
 def _uprooted(pieces: Pieces, models: Models) -> Models:
     """The same models for rows and labels as they came."""
-    away = 0.0 if pieces.shift is None else pieces.shift @ models.coef
-    return models._replace(intercept=models.intercept + pieces.origin - away)
+    intercept = pieces.data.origin.intercepts(models.coef, models.intercept)
+    return models._replace(intercept=intercept)

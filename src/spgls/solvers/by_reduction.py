@@ -152,13 +152,13 @@ def solve_by_reduction(
     def attempt(reduction: Reduction, clock: Clock, _: list[int]) -> list[tuple[Solution, bool]]:
         small = small_solver(reduction)
         clock.lap(stage)
-        solution = recover(name, reduction, small, gamma, controls.tol, clock)
+        solution = recover(name, data, reduction, small, gamma, controls.tol, clock)
         if solution.status is Status.INACCURATE and second_opinion is not None:
             other = second_opinion(reduction, small)
             if other.value < small.value:
                 clock.lap(stage)
                 small = other
-                solution = recover(name, reduction, small, gamma, controls.tol, clock)
+                solution = recover(name, data, reduction, small, gamma, controls.tol, clock)
         return [(solution, not reduction.squared or trustworthy(reduction, small, solution))]
 
     return reduce_and_solve(data, engine, 1, attempt)[0]
@@ -178,6 +178,7 @@ def trustworthy(reduction: Reduction, small: SmallSolution, solution: Solution) 
 
 def recover(
     name: str,
+    data: GameData,
     reduction: Reduction,
     small: SmallSolution,
     gamma: float,
@@ -185,16 +186,16 @@ def recover(
     clock: Clock,
 ) -> Solution:
     """From singular coordinates to a predictor, its true objective and its certificate."""
-    data = reduction.data
     v = reduction.lift(small.x / small.s, small.fill / small.s)
     coef = data.coefficients(v, reduction.free_part(v, small.alpha))
     linear = data.matrix.apply(coef)
     clock.lap("recovery", 1.0)
-    return judge(name, reduction, small, gamma, tol, clock, v, coef, linear)
+    return judge(name, data, reduction, small, gamma, tol, clock, v, coef, linear)
 
 
 def judge(
     name: str,
+    data: GameData,
     reduction: Reduction,
     small: SmallSolution,
     gamma: float,
@@ -205,7 +206,6 @@ def judge(
     linear: Vector,
 ) -> Solution:
     """Measure a recovered predictor ``coef``, priced ``v``, by its predictions on the data."""
-    data = reduction.data
     alpha = priced_norm(coef, data.cost) / gamma
     provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
     objective = data.loss(data.residual(linear, provider))
@@ -254,7 +254,7 @@ def status_of(
         return Status.UNREPRESENTABLE
     if relative_gap > tol:
         return Status.INACCURATE
-    if len(reduction.data.changeable) == 0:
+    if len(reduction.layout.changeable) == 0:
         return Status.LEAST_SQUARES
     if outcome == "unattained":
         return Status.UNATTAINED

@@ -232,7 +232,7 @@ def _certificate(
         kkt_residual=slope,
         bound_rounding=bound_rounding,
         objective_rounding=loss_rounding + 4 * EPS * penalty,
-        label_size=reduction.data.loss(reduction.data.y),
+        label_size=reduction.sizes.y**2,
         kind="proved" if small.proved else "estimated",
     )
 
@@ -300,7 +300,7 @@ def _status(
         return Status.UNREPRESENTABLE
     if certificate.relative_gap > tol:
         return Status.INACCURATE if small.proved else Status.ITERATION_LIMIT
-    if len(reduction.data.changeable) == 0:
+    if len(reduction.layout.changeable) == 0:
         return Status.LEAST_SQUARES
     if small.outcome == "unattained":
         return Status.UNATTAINED

@@ -76,7 +76,7 @@ def solve_path_by_reduction(
         some = strengths[games]
         small = solve_sphere_many(reduction.game, some, tol=controls.tol, ulps=ULPS)
         clock.lap("small problem")
-        solutions = _recover(name, reduction, small, some, controls.tol, clock)
+        solutions = _recover(name, data, reduction, small, some, controls.tol, clock)
         for i, solution in enumerate(solutions):
             if solution.status is not Status.INACCURATE:
                 continue
@@ -85,7 +85,7 @@ def solve_path_by_reduction(
             if other.value < doubtful.value:
                 clock.lap("small problem")
                 small.put(i, other)
-                solutions[i] = recover(name, reduction, other, gamma, controls.tol, clock)
+                solutions[i] = recover(name, data, reduction, other, gamma, controls.tol, clock)
         return [
             (solution, not reduction.squared or trustworthy(reduction, small[i], solution))
             for i, solution in enumerate(solutions)
@@ -108,6 +108,7 @@ def column_chunks(data: GameData, columns: np.ndarray) -> Iterator[np.ndarray]:
 
 def _recover(
     name: str,
+    data: GameData,
     reduction: Reduction,
     small: SmallSolutions,
     gammas: Vector,
@@ -115,7 +116,7 @@ def _recover(
     clock: Clock,
 ) -> list[Solution]:
     """From singular coordinates to predictors, their objectives and certificates."""
-    data, game = reduction.data, reduction.game
+    game = reduction.game
     v = reduction.lift_many(small.x / small.s[:, None], small.fill / small.s)
     coef = data.coefficients(v, reduction.free_part(v, small.c / small.s))
     # At a pole rounding may have chosen c.
@@ -132,15 +133,20 @@ def _recover(
         for column, i in enumerate(some.tolist()):
             parts = np.ascontiguousarray(v[:, i]), np.ascontiguousarray(coef[:, i])
             gamma, predictions = float(gammas[i]), linear[:, column]
-            found[i] = judge(name, reduction, small[i], gamma, tol, clock, *parts, predictions)
+            found[i] = judge(
+                name, data, reduction, small[i], gamma, tol, clock, *parts, predictions
+            )
     rows = np.flatnonzero(clear)
     if len(rows):
-        found |= _from_values(name, reduction, small, gammas, tol, clock, rows, coef, rounding)
+        found |= _from_values(
+            name, data, reduction, small, gammas, tol, clock, rows, coef, rounding
+        )
     return [found[i] for i in range(len(gammas))]
 
 
 def _from_values(
     name: str,
+    data: GameData,
     reduction: Reduction,
     small: SmallSolutions,
     gammas: Vector,
@@ -151,7 +157,7 @@ def _from_values(
     rounding: Vector,
 ) -> dict[int, Solution]:
     """Solutions whose objectives are the values of the reduced game."""
-    data, game = reduction.data, reduction.game
+    game = reduction.game
     alpha = priced_norms(coef, data.cost) / gammas
     intercept = data.best_intercepts(coef, alpha)
     bound, slope = dual_bounds(game, gammas, small), stationarities(game, gammas, small)
