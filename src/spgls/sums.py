@@ -78,9 +78,8 @@ class Sizes:
         away = np.array([origin.y, origin.z, origin.y - origin.z])
         with np.errstate(over="ignore"):
             raw = np.maximum(squares + away * (2 * sums + weight * away), 0.0)
-        centred = np.maximum(squares - sums**2 / weight, 0.0) if weight else squares
-        y, z, _ = np.sqrt(raw).tolist()
-        centred_y, centred_z, _ = np.sqrt(centred).tolist()
+        centred = np.maximum(squares - sums * (sums / weight) if weight else squares, 0.0)
+        (y, z, _), (centred_y, centred_z, _) = np.sqrt([raw, centred]).tolist()
         return cls(y, z, centred_y, centred_z, float(raw[2]), weight)
 
 

@@ -137,7 +137,8 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduct
     n, lead, free = layout.columns, int(layout.fit_intercept), layout.immutable
     k, f = len(layout.changeable), len(free)
     sizes = Sizes.from_rows(rows[:, n:], origin)
-    order = np.concatenate([[n + 2][:lead], free, layout.changeable, [n, n + 1]])
+    ones = np.arange(n + 2, n + 2 + lead)
+    order = np.concatenate([ones, free, layout.changeable, [n, n + 1]])
     factor = triangle(rows[:, order])
     if len(factor) < len(order):
         factor = np.vstack([factor, np.zeros((len(order) - len(factor), len(order)))])
