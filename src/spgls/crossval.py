@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,14 +18,16 @@ from spgls._threads import one_blas_thread
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import as_matrix
-from spgls.population.many import Optima, solve_pairs
+from spgls.population.many import solve_pairs
 from spgls.providers import Population, priced_norm
 from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.folds import Pieces, Split, Splits, cut_into_pieces
+from spgls.reduction.spectral import reduce_spectral
 from spgls.small import ULPS
 from spgls.solvers import Controls, Solution, Solver, check_memory, play
 from spgls.solvers.auto import Auto, make_plan
-from spgls.solvers.by_reduction import Engine
+from spgls.solvers.by_reduction import Engine, on_trusted_reductions
+from spgls.solvers.recover import Mask, squares_suffice
 from spgls.solvers.spectral import Spectral
 
 __all__ = ["Candidates", "CrossValidation", "Judge", "Measure", "Models"]
@@ -124,7 +127,7 @@ class CrossValidation:
             self._groups = list(cut_into_pieces(splits, m, n))
             self._first = Pieces(data, table, self._groups[0].piece)
             if self._engine != "qr":
-                data.reductions["gram"] = self._first.reduce_all("gram")
+                reduce_spectral(data, "gram", partial(self._first.reduce_all, "gram"))
 
     def _counted(self, split: Split) -> int:
         """Training rows that have a weight."""
@@ -194,8 +197,8 @@ class CrossValidation:
                     )
                     errors = _by_moments(pieces, group.test[at], fitted) if with_errors else None
                 yield number, _uprooted(pieces, fitted), errors
-            if pieces.factored and "qr" not in self.data.reductions:
-                self.data.reductions["qr"] = pieces.reduce_all("qr")
+            if pieces.factored:
+                reduce_spectral(self.data, "qr", partial(pieces.reduce_all, "qr"))
 
     def _variance(self, rows: np.ndarray) -> float:
         """Variance of some of the labels, counted by weight."""
@@ -262,19 +265,23 @@ def _on_rows(test: GameData, models: Models) -> _Errors:
 
 def _by_moments(pieces: Pieces, counts: Vector, models: Models) -> _Errors:
     """The same from the moments of the test rows; models are those of the pieces' origin."""
-    moment = pieces.moment(counts)
-    lead = pieces.data.fit_intercept
-    parts = [models.coef, *[models.intercept[None]] * lead]
-    error = np.vstack([*parts, np.full_like(models.reach, -1.0), np.zeros_like(models.reach)])
-    times = moment @ error
+    moment, data = pieces.moment(counts), pieces.data
+    n = len(models.coef)
+    error = np.zeros((len(moment), len(models.reach)))
+    error[:n], error[n] = models.coef, -1.0
+    # From labels to goals, which have an origin of their own.
+    gap = np.zeros(len(moment))
+    gap[n], gap[n + 1] = -1.0, 1.0
+    if data.fit_intercept:
+        error[-1], gap[-1] = models.intercept, data.origin.z - data.origin.y
+    times, pull = moment @ error, moment @ gap
     own = np.einsum("ij,ij->j", error, times)
-    gap = moment[-2:, -2:] @ [-1.0, 1.0]
     # Large terms that cancel leave the rounding of their squares.
     terms = np.diag(moment) @ (error * error)
     return _Errors(
         own=own,
-        mixed=times[-1] - times[-2],
-        gap=float(gap[1] - gap[0]),
+        mixed=pull @ error,
+        gap=float(gap @ pull),
         total=float(counts @ pieces.weights),
         doubtful=~(64 * EPS * terms <= _DOUBT * own),
     )
@@ -299,63 +306,34 @@ def _together(
 ) -> Models:
     """Fit all models of a training set, on rows and labels less the pieces' origin."""
     count, n = candidates.number, pieces.data.matrix.shape[1]
-    found = Models(np.empty((n, count)), np.zeros(count), np.empty(count))
-    waiting = np.ones(count, dtype=bool)
-    for squared in (True, False)[engine == "qr" :]:
-        reduction = pieces.reduce(counts, "gram" if squared else "qr")
-        if reduction is None:
-            continue
-        some = np.flatnonzero(waiting)
-        these = candidates.taken(some)
-        last = engine != "auto" or not squared
+    found = Models(np.empty((n, count)), np.empty(count), np.empty(count))
+
+    def attempt(reduction: ColumnReduction, which: np.ndarray) -> Mask:
+        these = candidates.taken(which)
         # Where the data has a null space, what is out of the ordinary is not trusted anyway.
+        last = engine != "auto" or not reduction.squared
         thorough = last or reduction.game.nullity == 0
         # The tolerances of the spectral solver, for populations and for one strength.
         optima = solve_pairs(
             reduction.game, *these, tol=tol / 4, single_tol=tol, ulps=ULPS, thorough=thorough
         )
-        _lift(pieces, reduction, optima, these, some, found)
-        waiting[some] = False if last else ~_trustworthy(reduction, optima, these, tol)
-        if not waiting.any():
-            break
+        alpha, stay, go = optima.t / these.gammas, these.honest, 1.0 - these.honest
+        s = 1.0 / (1.0 + alpha)
+        a, k = stay + go * s * s, go * (alpha * s) ** 2
+        # The alpha of the one provider whose best free part is the population's.
+        pull = go * alpha * s * s / a
+        v = reduction.lift_many(optima.x, optima.fill)
+        coef = reduction.layout.coefficients(v, reduction.free_part(v, pull))
+        found.coef[:, which] = coef
+        found.intercept[which] = reduction.intercepts_at_origin(coef, pull)
+        found.reach[which] = optima.t
+        return squares_suffice(reduction, optima, a, k, tol)
+
+    on_trusted_reductions(engine, count, partial(pieces.reduce, counts), attempt)
     return found
-
-
-def _trustworthy(
-    reduction: ColumnReduction, optima: Optima, candidates: Candidates, tol: float
-) -> np.ndarray:
-    """Where squaring the data cost nothing that matters; as the spectral solver decides it."""
-    noise = EPS * float(np.max(reduction.scale)) ** 2
-    settled = optima.unique & ((optima.room > 1e6 * noise) | (optima.t == 0.0))
-    # What was cut off as null space must not have had a say.
-    goal = np.sqrt(1.0 - candidates.honest) * optima.t / (optima.t + candidates.gammas)
-    hidden = reduction.unseen(goal, optima.room - reduction.game.lowest)
-    return np.asarray(settled & (hidden <= tol * reduction.game.yy))
-
-
-def _lift(
-    pieces: Pieces,
-    reduction: ColumnReduction,
-    optima: Optima,
-    candidates: Candidates,
-    some: np.ndarray,
-    found: Models,
-) -> None:
-    """Coefficients of some models, from singular coordinates."""
-    v = reduction.lift_many(optima.x, optima.fill)
-    alpha, stay, go = optima.t / candidates.gammas, candidates.honest, 1.0 - candidates.honest
-    s = 1.0 / (1.0 + alpha)
-    # The alpha of the one provider whose best free part is the population's.
-    pull = go * alpha * s * s / (stay + go * s * s)
-    full = pieces.frame.coefficients(v, reduction.free_part(v, pull))
-    n = found.coef.shape[0]
-    found.coef[:, some] = full[:n]
-    if pieces.data.fit_intercept:
-        found.intercept[some] = full[n]
-    found.reach[some] = optima.t
 
 
 def _uprooted(pieces: Pieces, models: Models) -> Models:
     """The same models for rows and labels as they came."""
-    away = 0.0 if pieces.shift is None else pieces.shift @ models.coef
-    return models._replace(intercept=models.intercept + pieces.origin - away)
+    intercept = pieces.data.origin.intercepts(models.coef, models.intercept)
+    return models._replace(intercept=intercept)

@@ -1,4 +1,4 @@
-"""The data of a game, validated once, and the map from Theorem A's variables to a predictor."""
+"""The rows of a game, validated once, and the pieces of Theorem A that are made from them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from spgls._types import EPS, Array, Vector
 from spgls._validation import check_cost, check_flag, check_vector, check_weight
 from spgls._vector import dot, norm
 from spgls.game import Provider
+from spgls.layout import Layout, times
 from spgls.matrix import (
     Matrix,
     ProjectedMatrix,
@@ -24,13 +25,14 @@ from spgls.matrix import (
 )
 from spgls.matrix.convert import refuse_non_finite
 from spgls.matrix.lazy import ROUNDING
+from spgls.sums import Origin, Sizes
 
 __all__ = ["GameData"]
 
 
 @dataclass(frozen=True, eq=False)
 class GameData:
-    """Everything a game is made of except the strength of its providers.
+    """Rows, labels, goals and weights, and what the columns mean: all but the providers' strength.
 
     Theorem A: with ``v_j = w_j/sqrt(c_j)`` over changeable features, ``A = S^{1/2} X C^{1/2}`` and
     ``P`` the projector away from intercept and immutable features, the game is the paper's sphere
@@ -42,8 +44,7 @@ class GameData:
     y: Vector
     z: Vector
     weight: Vector | None
-    cost: Vector | None
-    fit_intercept: bool
+    layout: Layout
     source: Any = None
 
     @classmethod
@@ -65,8 +66,11 @@ class GameData:
             y=check_vector(y, "y", m, "row of X"),
             z=check_vector(z, "z", m, "row of X"),
             weight=check_weight(sample_weight, m),
-            cost=check_cost(feature_cost, n),
-            fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+            layout=Layout(
+                n,
+                cost=check_cost(feature_cost, n),
+                fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+            ),
             source=X,
         )
 
@@ -93,24 +97,34 @@ class GameData:
         """What the data was reduced to so far, by engine."""
         return {}
 
-    @cached_property
+    @property
+    def cost(self) -> Vector | None:
+        """As the layout's."""
+        return self.layout.cost
+
+    @property
+    def fit_intercept(self) -> bool:
+        """As the layout's."""
+        return self.layout.fit_intercept
+
+    @property
     def changeable(self) -> np.ndarray:
-        """Columns that providers can change."""
-        if self.cost is None:
-            return np.arange(self.matrix.shape[1])
-        return np.flatnonzero(np.isfinite(self.cost))
+        """As the layout's."""
+        return self.layout.changeable
 
-    @cached_property
+    @property
     def immutable(self) -> np.ndarray:
-        """Columns that nobody can change."""
-        if self.cost is None:
-            return np.zeros(0, dtype=np.intp)
-        return np.flatnonzero(np.isinf(self.cost))
+        """As the layout's."""
+        return self.layout.immutable
 
-    @cached_property
+    @property
     def price(self) -> Vector | None:
-        """``sqrt(c)`` of the changeable columns."""
-        return None if self.cost is None else np.sqrt(self.cost[self.changeable])
+        """As the layout's."""
+        return self.layout.price
+
+    def coefficients(self, v: Array, fixed: Array) -> Array:
+        """As the layout's."""
+        return self.layout.coefficients(v, fixed)
 
     @cached_property
     def root_weight(self) -> Vector | None:
@@ -148,6 +162,28 @@ class GameData:
     def total_weight(self) -> float:
         """Number of rows, counted by weight."""
         return float(self.matrix.shape[0] if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """What rounding is measured by."""
+        y, z, centred_y, centred_z = (self._size(t) for t in (self.y, self.z, *self.centred))
+        gap = self.loss(self.y - self.z)
+        return Sizes(y, z, centred_y, centred_z, gap, self.total_weight)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What is subtracted before anything is added up; nothing without an intercept."""
+        if not self.fit_intercept:
+            return Origin()
+        # Entries that are not finite are found in what comes of them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = self.matrix.typical_row(self.weight)
+        return Origin(row, self._mean(self.y), self._mean(self.z))
+
+    def beside(self, rows: Any) -> Array:
+        """What is added up beside some rows: labels and goals less the origin, and ones."""
+        columns = [t[rows] for t in self.centred]
+        return np.column_stack(columns + [np.ones(len(columns[0]))] * self.fit_intercept)
 
     @cached_property
     def work(self) -> Work:
@@ -213,28 +249,16 @@ class GameData:
         if self.fit_intercept:
             columns = columns - np.average(columns, axis=0, weights=self.weight)
             target = target - np.average(target, axis=0, weights=self.weight)
-        columns, target = _times(self.root_weight, columns), _times(self.root_weight, target)
+        columns, target = times(self.root_weight, columns), times(self.root_weight, target)
         norms = np.linalg.norm(columns, axis=0)
         unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
         solution, *_ = lstsq(columns * unit, target, cond=8 * max(columns.shape) * EPS)
-        return _times(unit, solution)
+        return times(unit, solution)
 
     def _immutable_columns(self) -> Array:
         picked = np.zeros((self.matrix.shape[1], len(self.immutable)))
         picked[self.immutable, np.arange(len(self.immutable))] = 1.0
         return self.matrix.apply(picked)
-
-    def coefficients(self, v: Array, fixed: Array) -> Array:
-        """``w`` from the changeable part ``v`` and the coefficients of immutable columns.
-
-        Vectors, or blocks with a column for each predictor.
-        """
-        if len(self.immutable) == 0:
-            return v.copy(order="K") if self.price is None else _times(self.price, v)
-        coef = np.zeros((self.matrix.shape[1], *v.shape[1:]))
-        coef[self.changeable] = _times(self.price, v)
-        coef[self.immutable] = fixed
-        return coef
 
     def best_intercept(self, linear: Vector, alpha: float) -> float:
         """Best intercept for given ``X w``, from the data rather than from a reduction."""
@@ -263,10 +287,3 @@ class GameData:
     def loss(self, residual: Vector) -> float:
         """Weighted sum of squares."""
         return dot(residual, residual if self.weight is None else self.weight * residual)
-
-
-def _times(factor: Vector | None, rows: Array) -> Array:
-    """Rows of a vector or a block, each times its factor."""
-    if factor is None:
-        return rows
-    return np.asarray(factor * rows if rows.ndim == 1 else factor[:, None] * rows)

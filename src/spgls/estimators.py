@@ -32,6 +32,7 @@ from spgls._validation import (
 )
 from spgls.data import GameData
 from spgls.goals import check_goal, goals_of
+from spgls.layout import Layout
 from spgls.matrix import as_matrix
 from spgls.providers import Population, Provider
 from spgls.reduction import reduce_spectral
@@ -217,8 +218,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             y=labels,
             z=check_vector(z, "z", m, "row of X") if goal is None else goals_of(goal, labels),
             weight=check_weight(sample_weight, m),
-            cost=resolve_cost(self.feature_cost, n, column_names(X)),
-            fit_intercept=fit_intercept,
+            layout=Layout(n, resolve_cost(self.feature_cost, n, column_names(X)), fit_intercept),
             source=X,
         )
         return data, table

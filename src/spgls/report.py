@@ -21,6 +21,7 @@ from spgls._validation import check_choice, check_flag, check_vector, check_weig
 from spgls.attack import facing
 from spgls.data import GameData
 from spgls.game import gamma_from_pull
+from spgls.layout import Layout
 from spgls.matrix import as_matrix
 from spgls.providers import Population, Provider
 from spgls.solve import read_controls
@@ -223,7 +224,8 @@ def robustness(
     best = None
     if reference:
         seen = as_matrix(_seen(next(iter(chosen.values())), X))
-        data = GameData(seen, labels, goals, weight, first.cost, fit_intercept=True)
+        layout = Layout(seen.shape[1], first.cost, fit_intercept=True)
+        data = GameData(seen, labels, goals, weight, layout)
         best = np.array([[_optimum(data, gamma, s) for s in mix] for gamma in strengths])
     return Robustness(
         models=tuple(faced),

@@ -1,9 +1,9 @@
-"""Spectral reduction on the side of the columns, for data with at least as many rows.
+"""Spectral reduction on the side of the columns, from what the rows add up to and nothing else.
 
-Two engines end in the same coordinates. The Gram engine is one matrix product over the data and
-an eigen-decomposition: fast, but it squares the condition number. The triangular engine is a QR
-decomposition built block by block and a singular value decomposition that respects columns of very
-different scale: about three times the work, and it resolves what the data itself resolves.
+Two engines end in the same coordinates. The Gram engine is an eigen-decomposition of second
+moments: fast, but squaring the data squares its condition number. The triangular engine is a
+singular value decomposition of a triangular factor that respects columns of very different scale:
+it resolves what the data itself resolves.
 """
 
 from __future__ import annotations
@@ -14,18 +14,13 @@ import numpy as np
 from scipy.linalg import eigh, lapack, qr, solve_triangular, svd
 
 from spgls._types import EPS, Array, Vector
-from spgls.data import GameData
-from spgls.matrix import block_length, flush_columns
+from spgls.layout import Layout
+from spgls.matrix import flush_columns
 from spgls.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, canonical_direction, remainders
+from spgls.sums import Origin, Sizes, triangle
 
-__all__ = [
-    "ColumnReduction",
-    "eliminate_free",
-    "reduce_by_gram",
-    "reduce_by_moments",
-    "reduce_by_qr",
-]
+__all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
@@ -37,6 +32,8 @@ class ColumnReduction(Reduction):
 
     vectors: Array  # right singular vectors, one column per coordinate
     free_map: Array  # immutable coefficients are free_map @ [v, s-combination of y and z]
+    means: Vector  # of columns, labels and goals less the origin; zero without an intercept
+    origin: Origin
 
     def lift(self, x: Vector, fill: float) -> Vector:
         """``v = V x`` plus a vector that the data sees least, or not at all."""
@@ -60,53 +57,56 @@ class ColumnReduction(Reduction):
         targets = f_y + np.multiply.outer(alpha, f_y - f_z)
         return np.asarray(targets.T - fixed[:, :n] @ v)
 
+    def intercepts_at_origin(self, coef: Array, alpha: Vector) -> Vector:
+        """The intercepts for rows and labels less the origin, where they cost no digits."""
+        if not self.layout.fit_intercept:
+            return np.zeros(len(alpha))
+        y, z = self.means[-2:]
+        gap = y - z + (self.origin.y - self.origin.z)
+        return np.asarray(y + alpha * gap - self.means[:-2] @ coef)
 
-def reduce_by_gram(data: GameData) -> ColumnReduction | None:
-    """Reduce through the Gram matrix; None where its digits cannot decide a rank."""
-    k = len(data.changeable)
-    if k == 0:
-        return None
-    moment, scale, raw = _centred_moment(data)
-    eliminated = eliminate_free(data, moment)
-    if eliminated is None:
-        return None
-    kept, free_map = eliminated
-    if data.centred[0] is data.centred[1]:
-        kept[k + 1] = kept[k]
-        kept[:, k + 1] = kept[:, k]
-    gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
-    return reduce_by_moments(
-        data, kept, free_map, scale[data.changeable], raw, _free_gap(data, gap)
-    )
+    def intercepts(self, coef: Array, alpha: Vector) -> Vector:
+        """From the means of columns, labels and goals."""
+        return self.origin.intercepts(coef, self.intercepts_at_origin(coef, alpha))
 
 
-def reduce_by_moments(
-    data: GameData, kept: Array, free_map: Array, scale: Vector, raw: Vector, free_gap: float
-) -> ColumnReduction:
-    """Reduce through what the immutable columns left of the moments.
+def reduce_moments(layout: Layout, moment: Array, origin: Origin) -> ColumnReduction | None:
+    """Reduce through second moments; None where their digits cannot decide a rank.
 
     Parameters
     ----------
-    data : GameData
-        Whose reduction it is.
-    kept : ndarray of shape (k + 2, k + 2)
-        Moments of changeable columns, labels and goals.
-    free_map : ndarray
-        Map to the immutable coefficients.
-    scale, raw : ndarray
-        Sizes of the changeable columns when squared, and of all columns before any shift.
-    free_gap : float
-        What the immutable columns took of the squared distance of labels and goals.
+    layout : Layout
+        What the columns mean.
+    moment : ndarray
+        Moments of columns, labels, goals and, with an intercept, ones.
+    origin : Origin
+        What was subtracted from the rows before they were multiplied.
     """
-    k = len(scale)
-    scale = scale * (1.0 if data.price is None else data.price)
+    n, k = layout.columns, len(layout.changeable)
+    if k == 0:
+        return None
+    sizes = Sizes.from_moments(moment[n:, n:], origin)
+    scale = np.sqrt(np.diag(moment)[:n])
+    raw = origin.column_sizes(scale, sizes.weight)
+    eliminated = _eliminate_free(layout, moment, scale, raw)
+    if eliminated is None:
+        return None
+    kept, free_map, means = eliminated
+    same = np.array_equal(moment[n], moment[n + 1])
+    if same:
+        kept[k + 1] = kept[k]
+        kept[:, k + 1] = kept[:, k]
+    scale = scale[layout.changeable]
+    if layout.price is not None:
+        scale = scale * layout.price
     d, vectors = eigh(kept[:k, :k], driver="evd", check_finite=False)
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut
     sigma, vectors = np.sqrt(d[seen]), vectors[:, seen]
     eta, zeta = np.ascontiguousarray((kept[k:, :k] @ vectors) / sigma)
-    if np.array_equal(kept[k], kept[k + 1]):
+    if same:
         zeta = eta
+    gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
     game = ReducedGame(
         sigma=sigma,
         eta=eta,
@@ -115,43 +115,56 @@ def reduce_by_moments(
         r_yz=float(kept[k, k + 1] - eta @ zeta),
         r_zz=max(0.0, float(kept[k + 1, k + 1] - zeta @ zeta)),
         nullity=k - len(sigma),
-        free_gap=free_gap,
+        free_gap=max(0.0, sizes.gap - gap),
     )
-    return ColumnReduction(data, game, True, scale, raw, cut, vectors, free_map)
+    return ColumnReduction(
+        layout, game, sizes, True, scale, raw, cut, vectors, free_map, means, origin
+    )
 
 
-def reduce_by_qr(data: GameData, *, ones_last: bool = False) -> ColumnReduction:
-    """Reduce through a triangular factor of the data, built from blocks of rows.
+def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduction:
+    """Reduce through a triangular factor, or any few rows that have the moments of the data.
 
-    The last immutable column may be an intercept, which then explains what it can before the
-    others do, as one that is not a column does.
+    Parameters
+    ----------
+    layout : Layout
+        What the columns mean.
+    rows : ndarray
+        Columns, labels, goals and, with an intercept, ones; by the square roots of weights.
+    origin : Origin
+        What was subtracted from the rows.
     """
-    free = data.immutable[:-1] if ones_last else data.immutable
-    k, f = len(data.changeable), len(free)
-    lead = int(data.fit_intercept or ones_last)
-    order = np.concatenate([data.immutable[len(free) :], free, data.changeable])
-    factor, raw = _triangle(data, order)
-    if data.price is not None:
-        factor[:, lead + f : lead + f + k] *= data.price
-    scale = np.linalg.norm(factor, axis=0)[lead + f : lead + f + k]
+    n, lead, free = layout.columns, int(layout.fit_intercept), layout.immutable
+    k, f = len(layout.changeable), len(free)
+    sizes = Sizes.from_rows(rows[:, n:], origin)
+    ones = np.arange(n + 2, n + 2 + lead)
+    order = np.concatenate([ones, free, layout.changeable, [n, n + 1]])
+    factor = triangle(rows[:, order])
+    if len(factor) < len(order):
+        factor = np.vstack([factor, np.zeros((len(order) - len(factor), len(order)))])
+    after, means = np.empty(n + 2), np.zeros(n + 2)
+    after[order[lead:]] = np.linalg.norm(factor[:, lead:], axis=0)
+    if lead:
+        means[order[1:]] = factor[0, 1:] / factor[0, 0]
+    raw = origin.column_sizes(after[:n], sizes.weight)
+    scale, before = after[layout.changeable], raw[layout.changeable]
+    if layout.price is not None:
+        factor[:, lead + f : lead + f + k] *= layout.price
+        scale, before = scale * layout.price, before * layout.price
     # An immutable column that is constant up to rounding is the intercept over again.
     fixed = factor[:, lead : lead + f]
     flush_columns(fixed[lead:], raw[free], lead)
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     free_map, rest = _split_free(factor[lead:, lead:], f)
-    if ones_last:
-        ones = factor[0, 1 + f :] - factor[0, 1 : 1 + f] @ free_map
-        free_map = np.vstack([free_map, ones / factor[0, 0]])
-    before = raw[data.changeable] * (1.0 if data.price is None else data.price)
     flush_columns(rest[:, :k], before, lead + f)
-    norms = np.sqrt(np.einsum("ij,ij->j", factor[:, -2:], factor[:, -2:]))
+    norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
     if rest.shape[0] < k + 2:
         rest = np.vstack([rest, np.zeros((k + 2 - rest.shape[0], k + 2))])
-    (triangle,) = qr(rest, mode="r", check_finite=False)
-    core, targets, tail = triangle[:k, :k], triangle[:k, k:], triangle[k : k + 2, k:]
     # Goals that differ from the labels by what the learner may choose freely equal them.
     same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
+    corner = triangle(rest)
+    core, targets, tail = corner[:k, :k], corner[:k, k:], corner[k:, k:]
     sigma, left, vectors = _graded_svd(core)
     coordinates = left.T @ targets
     outside = np.vstack([targets - left @ coordinates, tail])
@@ -173,67 +186,56 @@ def reduce_by_qr(data: GameData, *, ones_last: bool = False) -> ColumnReduction:
         zeta=coordinates[:, 1],
         **remainders(outside, norms),
         nullity=k - len(sigma),
-        free_gap=_free_gap(data, float(gap @ gap)),
+        free_gap=max(0.0, sizes.gap - float(gap @ gap)),
     )
-    return ColumnReduction(data, game, False, scale, raw, 0.0, vectors, free_map)
+    return ColumnReduction(
+        layout, game, sizes, False, scale, raw, 0.0, vectors, free_map, means, origin
+    )
 
 
-def _centred_moment(data: GameData) -> tuple[Array, Vector, Vector]:
-    """Second moments of ``[X, y, z]`` after the intercept; column sizes when squared and raw."""
-    y, z = data.centred
-    if not data.fit_intercept:
-        moment = _checked_moment(data, np.column_stack([y, z]), None)
-        scale = np.sqrt(np.diag(moment)[:-2])
-        return moment, scale, scale
-    with np.errstate(over="ignore", invalid="ignore"):
-        shift = data.matrix.typical_row(data.weight)
-    ones = np.ones(len(y))
-    moment = _checked_moment(data, np.column_stack([y, z, ones]), shift)
-    sums = moment[:-1, -1] / np.sqrt(moment[-1, -1])
-    raw = np.diag(moment)[:-1].copy()
-    moment = moment[:-1, :-1] - np.outer(sums, sums)
-    # A column that is constant up to the rounding of its own mean is the intercept.
-    origin = 0.0 if shift is None else data.total_weight * shift**2
-    flat = np.flatnonzero(np.diag(moment)[:-2] <= 64 * EPS**2 * (raw[:-2] + origin))
-    moment[flat] = 0.0
-    moment[:, flat] = 0.0
-    return moment, np.sqrt(raw[:-2]), np.sqrt(raw[:-2] + origin)
+def _eliminate_free(
+    layout: Layout, moment: Array, scale: Vector, raw: Vector
+) -> tuple[Array, Array, Vector] | None:
+    """Moments of changeable columns, labels and goals after intercept and immutable columns.
 
-
-def _checked_moment(data: GameData, extra: Array, shift: Vector | None) -> Array:
-    """Moments of the data; a number that is not finite shows in them, and is refused."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        moment = data.matrix.moment(extra, data.weight, shift)
-    data.check_finite(moment)
-    return moment
-
-
-def eliminate_free(
-    data: GameData, moment: Array, *, ones_last: bool = False
-) -> tuple[Array, Array] | None:
-    """Moments of changeable columns, labels and goals after the immutable columns explained theirs.
-
-    Also the map to the immutable coefficients; None where rounding would decide either. The last
-    immutable column may be ones, an intercept, which then explains what it can before the others.
+    Also the map to the immutable coefficients, and the means; None where rounding would decide.
+    ``scale`` and ``raw`` are the sizes of the columns less the origin, and as they came.
     """
-    free, k = data.immutable, len(data.changeable)
-    price = np.concatenate([np.ones(k) if data.price is None else data.price, [1.0, 1.0]])
-    if len(free) == 0:
-        kept = moment if data.price is None else moment * np.outer(price, price)
-        return kept, np.zeros((0, k + 2))
-    n = data.matrix.shape[1]
-    order = np.concatenate([data.changeable, [n, n + 1]])
-    kept = moment[np.ix_(order, order)] * np.outer(price, price)
-    mixed = moment[np.ix_(free, order)] * price
-    explain = _inverse_after_ones if ones_last else _certain_inverse
-    inverse = explain(moment[np.ix_(free, free)])
-    if inverse is None:
+    n, free = layout.columns, layout.immutable
+    means, rest = np.zeros(n + 2), moment
+    if layout.fit_intercept:
+        # Ones explain first: only so are coefficients of columns that depend on each other those
+        # of centred columns.
+        sums, top = moment[-1, :-1], moment[-1, -1]
+        means, root = sums / top, sums / np.sqrt(top)
+        rest = moment[:-1, :-1] - np.outer(root, root)
+        # A column that is constant up to the rounding of its own mean is the intercept.
+        left = np.diag(rest)[:n]
+        flat = left <= 64 * EPS**2 * raw**2
+        if len(free):
+            flat[free] |= left[free] <= _CERTAINLY_ZERO * scale[free] ** 2
+            if (~flat[free] & (left[free] < _CERTAINLY_NOT * scale[free] ** 2)).any():
+                return None
+        constant = np.flatnonzero(flat)
+        rest[constant] = 0.0
+        rest[:, constant] = 0.0
+    order = np.append(layout.changeable, [n, n + 1])
+    price = None if layout.price is None else np.append(layout.price, [1.0, 1.0])
+    kept = rest[np.ix_(order, order)] if len(free) else rest
+    if price is not None:
+        kept = kept * np.outer(price, price)
+    free_map = np.zeros((0, len(order)))
+    if len(free):
+        inverse = _certain_inverse(rest[np.ix_(free, free)])
+        if inverse is None:
+            return None
+        mixed = rest[np.ix_(free, order)] * price
+        free_map = inverse @ mixed
+        kept = kept - mixed.T @ free_map
+    before, after = _target_squares(moment[n : n + 2, n : n + 2]), _target_squares(kept[-2:, -2:])
+    if (before - after > (1 - _CERTAINLY_NOT) * np.abs(before)).any():
         return None
-    free_map = inverse @ mixed
-    rest = kept - mixed.T @ free_map
-    if (_target_squares(rest[k:, k:]) < _CERTAINLY_NOT * _target_squares(kept[k:, k:])).any():
-        return None
-    return rest, free_map
+    return kept, free_map, means
 
 
 def _target_squares(gram: Array) -> Vector:
@@ -252,66 +254,6 @@ def _certain_inverse(gram: Array) -> Array | None:
     kept = values >= _CERTAINLY_NOT
     scaled = unit[:, None] * vectors[:, kept]
     return np.asarray((scaled / values[kept]) @ scaled.T)
-
-
-def _inverse_after_ones(gram: Array) -> Array | None:
-    """The same where the last column explains first, as if the others had been centred.
-
-    Only so are coefficients of columns that depend on each other those of centred columns.
-    """
-    top = gram[-1, -1]
-    if len(gram) == 1:
-        return np.array([[1.0 / top]])
-    means = gram[:-1, -1] / top
-    centred = gram[:-1, :-1] - top * np.outer(means, means)
-    part = np.diag(centred) / np.maximum(np.diag(gram)[:-1], np.finfo(float).tiny)
-    constant = part <= _CERTAINLY_ZERO
-    if ((part < _CERTAINLY_NOT) & ~constant).any():
-        return None
-    centred[constant] = centred[:, constant] = 0.0
-    inverse = _certain_inverse(centred)
-    if inverse is None:
-        return None
-    back = inverse @ means
-    return np.block([[inverse, -back[:, None]], [-back, 1.0 / top + means @ back]])
-
-
-def _free_gap(data: GameData, projected: float) -> float:
-    gap = data.y - data.z
-    return max(0.0, data.loss(gap) - projected)
-
-
-def _triangle(data: GameData, order: np.ndarray) -> tuple[Array, Vector]:
-    """Triangular factor of ``S^{1/2}[1, X, y, z]``, columns shifted and in the order given.
-
-    Also the size of each column of ``S^{1/2} X`` before the shift.
-    """
-    data.check_finite()
-    y, z = data.centred
-    lead = int(data.fit_intercept)
-    n = len(order)
-    width = lead + n + 2
-    shift = data.matrix.typical_row(data.weight) if data.fit_intercept else None
-    factor = np.zeros((0, width))
-    for rows, panel in data.matrix.row_panels(block_length(width, at_least=2 * width)):
-        block = np.empty((panel.shape[0], width))
-        if lead:
-            block[:, 0] = 1.0
-        block[:, lead : lead + n] = (panel if shift is None else panel - shift)[:, order]
-        block[:, -2], block[:, -1] = y[rows], z[rows]
-        if data.root_weight is not None:
-            block *= data.root_weight[rows, None]
-        stack = np.vstack([factor, block]) if factor.size else block
-        (factor,) = qr(stack, mode="r", overwrite_a=True, check_finite=False)
-        factor = factor[:width]
-    if factor.shape[0] < width:
-        factor = np.vstack([factor, np.zeros((width - factor.shape[0], width))])
-    factor = np.triu(factor)
-    sizes = np.empty(n)
-    sizes[order] = np.linalg.norm(factor[:, lead : lead + n], axis=0)
-    if shift is not None:
-        sizes = np.hypot(sizes, np.sqrt(data.total_weight) * shift)
-    return factor, sizes
 
 
 def _split_free(factor: Array, f: int) -> tuple[Array, Array]:

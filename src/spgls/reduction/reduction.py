@@ -9,9 +9,11 @@ import numpy as np
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
+from spgls.layout import Layout
 from spgls.reduced import ReducedGame
+from spgls.sums import Sizes
 
-__all__ = ["Reduction", "canonical_direction", "remainders"]
+__all__ = ["Reduction", "ReductionByData", "canonical_direction", "remainders"]
 
 #: A unit vector whose projection is shorter than this has none worth normalising.
 _VANISHED = 1e-7
@@ -26,10 +28,12 @@ class Reduction(ABC):
 
     Attributes
     ----------
-    data : GameData
-        What was reduced.
+    layout : Layout
+        What the columns mean.
     game : ReducedGame
         The small problem.
+    sizes : Sizes
+        What rounding is measured by.
     squared : bool
         Whether the data was squared on the way (a Gram matrix), which squares rounding too.
     scale : ndarray or float
@@ -40,8 +44,9 @@ class Reduction(ABC):
         Squared singular values up to this may have been taken for zero.
     """
 
-    data: GameData
+    layout: Layout
     game: ReducedGame
+    sizes: Sizes
     squared: bool
     scale: Vector | float
     raw: Vector | float
@@ -65,6 +70,15 @@ class Reduction(ABC):
     @abstractmethod
     def free_part(self, v: Array, alpha: float | Vector) -> Array:
         """Best coefficients of the immutable columns for given ``v``, or for each column of it."""
+
+    @property
+    def reads(self) -> float:
+        """Reads of the data that :meth:`intercepts` takes."""
+        return 0.0
+
+    @abstractmethod
+    def intercepts(self, coef: Array, alpha: Vector) -> Vector:
+        """Best intercept of each column of coefficients; zero where the game has none."""
 
     def rounding(
         self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
@@ -105,8 +119,7 @@ class Reduction(ABC):
 
     def _target_size(self, c: Vector) -> Vector:
         """``|y| + c|z|`` before projection."""
-        y, z = self.data.centred
-        return np.asarray(np.sqrt(self.data.loss(y)) + c * np.sqrt(self.data.loss(z)))
+        return np.asarray(self.sizes.centred_y + c * self.sizes.centred_z)
 
     def unseen(self, c: Vector, nu: Vector) -> Vector:
         """What directions taken for zero could have explained at the solution's multiplier."""
@@ -120,12 +133,30 @@ class Reduction(ABC):
         self, coef: Vector, intercept: float, objective: float, *, s: float, c: float
     ) -> float:
         """Bound on what rounding can have done to an objective measured on the data."""
-        data = self.data
         linear = float(np.linalg.norm(self.raw * coef))
-        linear += abs(intercept) * np.sqrt(data.total_weight)
-        labels = np.sqrt(data.loss(data.y)) + c * np.sqrt(data.loss(data.z))
-        error = _ULPS / 2 * (s * linear + labels)
+        linear += abs(intercept) * np.sqrt(self.sizes.weight)
+        error = _ULPS / 2 * (s * linear + self.sizes.y + c * self.sizes.z)
         return float(2 * np.sqrt(objective) * error + error**2)
+
+
+@dataclass(frozen=True, eq=False)
+class ReductionByData(Reduction):
+    """A reduction whose way back to coefficients goes through the data."""
+
+    data: GameData
+
+    def free_part(self, v: Array, alpha: float | Vector) -> Array:
+        """Least squares of what ``v`` leaves, on intercept and immutable columns."""
+        return self.data.free_coefficients(v, alpha)
+
+    @property
+    def reads(self) -> float:
+        """One for the mean of the rows."""
+        return float(self.layout.fit_intercept)
+
+    def intercepts(self, coef: Array, alpha: Vector) -> Vector:
+        """From the mean of the rows."""
+        return self.data.best_intercepts(coef, alpha)
 
 
 def remainders(outside: Array, before: Vector) -> dict[str, float]:

@@ -12,13 +12,13 @@ from spgls.data import GameData
 from spgls.matrix import SparseMatrix
 from spgls.reduced import ReducedGame
 from spgls.reduction.krylov import KrylovSpace
-from spgls.reduction.reduction import Reduction
+from spgls.reduction.reduction import ReductionByData
 
 __all__ = ["KrylovReduction", "certainly_singular", "natural_width", "reduce_krylov", "start_block"]
 
 
 @dataclass(frozen=True, eq=False)
-class KrylovReduction(Reduction):
+class KrylovReduction(ReductionByData):
     """A reduction to the span of a Krylov space of ``G = (PA)'PA``.
 
     Every predictor in the span has its true loss in the reduced game, so the game's optimum is an
@@ -44,10 +44,6 @@ class KrylovReduction(Reduction):
     def lift_span(self, x: Array) -> Array:
         """``Q U x``."""
         return self.space.combine(self.vectors @ x)
-
-    def free_part(self, v: Array, alpha: float | Vector) -> Array:
-        """Least squares of what ``v`` leaves, on intercept and immutable columns."""
-        return self.data.free_coefficients(v, alpha)
 
     def roundings(
         self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
@@ -118,4 +114,6 @@ def reduce_krylov(data: GameData, space: KrylovSpace) -> KrylovReduction:
         free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
     )
     size = float(np.sqrt(top))
-    return KrylovReduction(data, game, True, size, size, 0.0, space, vectors, None)
+    return KrylovReduction(
+        data.layout, game, data.sizes, True, size, size, 0.0, data, space, vectors, None
+    )

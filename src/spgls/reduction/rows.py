@@ -18,13 +18,13 @@ from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.matrix import block_length, flush_columns
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, remainders
+from spgls.reduction.reduction import ReductionByData, remainders
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
 
 
 @dataclass(frozen=True, eq=False)
-class RowReduction(Reduction):
+class RowReduction(ReductionByData):
     """A reduction whose singular vectors live in the space of the rows."""
 
     vectors: Array  # left singular vectors, one column per coordinate
@@ -39,10 +39,6 @@ class RowReduction(Reduction):
     def lift_span(self, x: Array) -> Array:
         """``(PA)' U (x/sigma)``."""
         return self.data.projected.cross(self.vectors @ (x.T / self.game.sigma).T)
-
-    def free_part(self, v: Array, alpha: float | Vector) -> Array:
-        """Least squares of what ``v`` leaves, on intercept and immutable columns."""
-        return self.data.free_coefficients(v, alpha)
 
     def roundings(
         self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
@@ -155,6 +151,6 @@ def _finish(
         zeta=coordinates[:, 1],
         **remainders(outside, before),
         nullity=len(data.changeable) - len(sigma),
-        free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
+        free_gap=max(0.0, data.sizes.gap - float(gap @ gap)),
     )
-    return RowReduction(data, game, squared, scale, raw, cut, vectors)
+    return RowReduction(data.layout, game, data.sizes, squared, scale, raw, cut, data, vectors)

@@ -1,15 +1,31 @@
-"""The exact reduction: which side of the data, and how carefully."""
+"""The exact reduction of data: which side of it, and how carefully.
+
+On the side of the columns the data is first added up: that is all that its rows are needed for.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
+import numpy as np
+
+from spgls._types import Array
 from spgls.data import GameData
-from spgls.reduction.columns import reduce_by_gram, reduce_by_qr
+from spgls.matrix import Matrix, block_length
+from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.reduction import Reduction
 from spgls.reduction.rows import reduce_rows_by_gram, reduce_rows_by_qr
+from spgls.sums import triangle
 
-__all__ = ["Engine", "reduce_spectral"]
+__all__ = [
+    "Engine",
+    "few_rows",
+    "reduce_by_gram",
+    "reduce_by_qr",
+    "reduce_spectral",
+    "total_moment",
+]
 
 Engine = Literal["gram", "qr"]
 
@@ -17,8 +33,12 @@ Engine = Literal["gram", "qr"]
 _MODERATE = 256
 
 
-def reduce_spectral(data: GameData, engine: Engine) -> Reduction | None:
+def reduce_spectral(
+    data: GameData, engine: Engine, reduce: Callable[[], Reduction | None] | None = None
+) -> Reduction | None:
     """Reduce to singular coordinates on the smaller side of the data.
+
+    Every game on the same data starts here; what is found once is kept with the data.
 
     Parameters
     ----------
@@ -27,15 +47,16 @@ def reduce_spectral(data: GameData, engine: Engine) -> Reduction | None:
     engine : {"gram", "qr"}
         ``"gram"`` squares the data: the fastest way, good to about eight digits of conditioning.
         ``"qr"`` does not: about three times the work, good to what the data resolves.
+    reduce : callable, optional
+        Another way to the same reduction, for those who have added up the data already.
 
     Returns
     -------
     Reduction or None
         None where squaring the data leaves a rank undecided.
     """
-    # Every game on the same data starts here; what is found once is kept with the data.
     if engine not in data.reductions:
-        data.reductions[engine] = _reduce(data, engine)
+        data.reductions[engine] = _reduce(data, engine) if reduce is None else reduce()
     kept: Reduction | None = data.reductions[engine]
     return kept
 
@@ -46,3 +67,58 @@ def _reduce(data: GameData, engine: Engine) -> Reduction | None:
         return reduce_rows_by_gram(data) if m < n else reduce_by_gram(data)
     # The column side alone respects columns of very different scale: worth it while affordable.
     return reduce_rows_by_qr(data) if n > max(4 * m, _MODERATE) else reduce_by_qr(data)
+
+
+def reduce_by_gram(data: GameData) -> ColumnReduction | None:
+    """Reduce through the Gram matrix; None where its digits cannot decide a rank."""
+    if len(data.changeable) == 0:
+        return None
+    moment = total_moment(data, [(slice(None), data.matrix)])
+    data.check_finite(moment)
+    return reduce_moments(data.layout, moment, data.origin)
+
+
+def reduce_by_qr(data: GameData) -> ColumnReduction:
+    """Reduce through a triangular factor of the data, built from blocks of rows."""
+    data.check_finite()
+    rows = few_rows(data, [(slice(None), data.matrix)])
+    return reduce_triangle(data.layout, rows, data.origin)
+
+
+def total_moment(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
+    """Second moments of ``S^{1/2}[X, y, z, 1]`` less the origin, over blocks of the rows.
+
+    A number that is not finite shows in them; it is for the caller to look.
+    """
+    total = np.zeros((0, 0))
+    for rows, block in blocks:
+        weight = None if data.weight is None else data.weight[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            moment = block.moment(data.beside(rows), weight, data.origin.row)
+            total = total + moment if total.size else moment
+    y, z = data.centred
+    if y is z:
+        n = data.matrix.shape[1]
+        total[n + 1] = total[n]
+        total[:, n + 1] = total[:, n]
+    return total
+
+
+def few_rows(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
+    """Rows with the moments of ``S^{1/2}[X, y, z, 1]`` less the origin, over blocks of the rows.
+
+    They are no more than a triangular factor and the last panel.
+    """
+    n, few = data.matrix.shape[1], np.zeros((0, 0))
+    for rows, matrix in blocks:
+        beside = data.beside(rows)
+        root = None if data.root_weight is None else data.root_weight[rows]
+        width = n + beside.shape[1]
+        for some, panel in matrix.row_panels(block_length(width, at_least=2 * width)):
+            block = np.empty((panel.shape[0], width))
+            np.subtract(panel, 0.0 if data.origin.row is None else data.origin.row, block[:, :n])
+            block[:, n:] = beside[some]
+            if root is not None:
+                block *= root[some, None]
+            few = np.vstack([triangle(few), block]) if few.size else block
+    return few

@@ -124,6 +124,12 @@ class Task:
     tol: float
     clock: Clock
 
+    @property
+    def ridges(self) -> Vector:
+        """The ridge of each game."""
+        mixed = [isinstance(one, Population) for one in self.games]
+        return np.where(mixed, self.ridge, 0.0)
+
     def some(self, which: Sequence[int]) -> Task:
         """Some of the games."""
         if len(which) == len(self.games):
@@ -160,20 +166,24 @@ def recover(
         clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
     clock.lap("recovery")
     if clear.any():
-        measured.take(np.flatnonzero(clear), optima.value - task.ridge * optima.t, rounding)
-        clock.lap("recovery", float(data.fit_intercept))
+        some = np.flatnonzero(clear)
+        pull = np.array([reached[i].pull for i in some])
+        measured.intercept[some] = reduction.intercepts(coef[:, some], pull)
+        measured.loss[some] = (optima.value - task.ridges * optima.t)[some]
+        # The values belong to perturbed data, and so do the predictors.
+        measured.rounding[some] = 2 * rounding[some]
+        clock.lap("recovery", reduction.reads)
     for some in column_chunks(data, np.flatnonzero(~clear)):
         measured.measure(some, reduction)
         clock.lap("recovery", 1.0)
-    label_size = data.loss(data.y)
+    label_size, ridges = data.loss(data.y), task.ridges
     predictors = np.ascontiguousarray(coef.T)
     solutions = []
     for i, (who, at) in enumerate(zip(task.games, reached, strict=True)):
-        penalty = 0.0
+        penalty = float(ridges[i]) * at.t
         nu = float(optima.nu[i])
         alpha: float | Vector
         if isinstance(who, Population):
-            penalty = task.ridge * at.t
             alpha, multiplier = at.t / np.array(who.gammas), at.a * nu
         else:
             alpha, multiplier = at.t / who, who * nu / 4
@@ -287,12 +297,6 @@ class _Measured:
     def __init__(self, data: GameData, coef: Array, reached: list[Moments]) -> None:
         self._data, self._coef, self._reached = data, coef, reached
         self.intercept, self.loss, self.rounding = np.zeros((3, len(reached)))
-
-    def take(self, some: np.ndarray, value: Vector, rounding: Vector) -> None:
-        """Take values of reduced games for losses; they belong to perturbed data."""
-        pull = np.array([self._reached[i].pull for i in some])
-        self.intercept[some] = self._data.best_intercepts(self._coef[:, some], pull)
-        self.loss[some], self.rounding[some] = value[some], 2 * rounding[some]
 
     def measure(self, some: np.ndarray, reduction: Reduction) -> None:
         """Predict every row by some of them, in one read."""
