@@ -7,7 +7,8 @@ labels and goals before anything is multiplied, so that large means cost no digi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,6 @@ from scipy.linalg import qr
 from spgls._types import Array, Vector
 
 __all__ = ["Origin", "Sizes", "triangle"]
-
-#: From labels, goals and ones to labels, goals, the gap between them, and ones.
-_WITH_GAP = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, -1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 
 
 class Origin(NamedTuple):
@@ -61,26 +59,25 @@ class Sizes:
     weight: float
 
     @classmethod
-    def from_rows(cls, rows: Array, origin: Origin) -> Sizes:
-        """From rows of labels, goals and ones that have the right moments."""
-        rows = rows @ _WITH_GAP[: rows.shape[1]]
-        return cls._from_gram(rows.T @ rows, origin)
-
-    @classmethod
     def from_moments(cls, moment: Array, origin: Origin) -> Sizes:
         """From second moments of labels, goals and ones."""
-        part = _WITH_GAP[: len(moment)]
-        return cls._from_gram(part.T @ moment @ part, origin)
+        full = np.zeros((3, 3))
+        full[: len(moment), : len(moment)] = moment
+        (yy, yz, _), (_, zz, _), (sum_y, sum_z, weight) = full.tolist()
+        parts = (
+            (yy, sum_y, origin.y),
+            (zz, sum_z, origin.z),
+            (yy - 2 * yz + zz, sum_y - sum_z, origin.y - origin.z),
+        )
+        y, z, gap = (max(0.0, a + o * (2 * b + weight * o)) for a, b, o in parts)
+        yy, zz = (max(0.0, a - b * (b / (weight or inf))) for a, b, _ in parts[:2])
+        return cls(sqrt(y), sqrt(z), sqrt(yy), sqrt(zz), gap, weight)
 
     @classmethod
-    def _from_gram(cls, gram: Array, origin: Origin) -> Sizes:
-        squares, sums, weight = np.diag(gram)[:3], gram[3, :3], float(gram[3, 3])
-        away = np.array([origin.y, origin.z, origin.y - origin.z])
-        with np.errstate(over="ignore"):
-            raw = np.maximum(squares + away * (2 * sums + weight * away), 0.0)
-        centred = np.maximum(squares - sums * (sums / weight) if weight else squares, 0.0)
-        (y, z, _), (centred_y, centred_z, _) = np.sqrt([raw, centred]).tolist()
-        return cls(y, z, centred_y, centred_z, float(raw[2]), weight)
+    def from_rows(cls, rows: Array, origin: Origin) -> Sizes:
+        """From rows of labels, goals and ones that have the right moments."""
+        gap = rows @ np.array([1.0, -1.0, origin.y - origin.z])[: rows.shape[1]]
+        return replace(cls.from_moments(rows.T @ rows, origin), gap=float(gap @ gap))
 
 
 def triangle(rows: Array) -> Array:

@@ -219,11 +219,10 @@ def _eliminate_free(
         constant = np.flatnonzero(flat)
         rest[constant] = 0.0
         rest[:, constant] = 0.0
-    order = np.append(layout.changeable, [n, n + 1])
-    price = None if layout.price is None else np.append(layout.price, [1.0, 1.0])
-    kept = rest[np.ix_(order, order)] if len(free) else rest
-    if price is not None:
-        kept = kept * np.outer(price, price)
+    order, kept = np.append(layout.changeable, [n, n + 1]), rest
+    if layout.price is not None:
+        price = np.append(layout.price, [1.0, 1.0])
+        kept = rest[np.ix_(order, order)] * np.outer(price, price)
     free_map = np.zeros((0, len(order)))
     if len(free):
         inverse = _certain_inverse(rest[np.ix_(free, free)])
@@ -232,16 +231,18 @@ def _eliminate_free(
         mixed = rest[np.ix_(free, order)] * price
         free_map = inverse @ mixed
         kept = kept - mixed.T @ free_map
-    before, after = _target_squares(moment[n : n + 2, n : n + 2]), _target_squares(kept[-2:, -2:])
-    if (before - after > (1 - _CERTAINLY_NOT) * np.abs(before)).any():
-        return None
+    if rest is not moment or len(free):
+        before, after = (_target_squares(t) for t in (moment[n : n + 2, n : n + 2], kept[-2:, -2:]))
+        most = 1 - _CERTAINLY_NOT
+        if any(b - a > most * abs(b) for b, a in zip(before, after, strict=True)):
+            return None
     return kept, free_map, means
 
 
-def _target_squares(gram: Array) -> Vector:
+def _target_squares(gram: Array) -> tuple[float, float, float]:
     """Squared norms of labels, goals and their difference."""
-    gap = np.array([1.0, -1.0])
-    return np.append(np.diag(gram), gap @ gram @ gap)
+    (yy, yz), (_, zz) = gram.tolist()
+    return yy, zz, yy - 2 * yz + zz
 
 
 def _certain_inverse(gram: Array) -> Array | None:
