@@ -21,8 +21,8 @@ from spgls.matrix import (
     as_matrix,
     flush_columns,
     range_basis,
+    refuse_non_finite,
 )
-from spgls.matrix.convert import refuse_non_finite
 from spgls.matrix.lazy import ROUNDING
 
 __all__ = ["GameData"]
