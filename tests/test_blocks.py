@@ -618,8 +618,9 @@ def test_what_is_not_finite_is_named_by_its_row(kind, bad):
     for table in (RowBlocks(blocks), Stream(blocks, X.shape), RowBlocks([RowBlocks(blocks)])):
         assert table.find_non_finite()[:2] == (33, 5)
         for solver in ("spectral", "krylov", "gltr"):
-            with pytest.raises(ValueError, match=f"X must be finite; row 33, column 5 is {bad}"):
-                spgls.solve(table, y, y**2, 1.0, solver=solver)
+            for intercept in (False, True):
+                with pytest.raises(ValueError, match=f"finite; row 33, column 5 is {bad}"):
+                    spgls.solve(table, y, y**2, 1.0, solver=solver, fit_intercept=intercept)
         with pytest.raises(ValueError, match=f"X must be finite; row 33, column 5 is {bad}"):
             spgls.explain_solver(table)
 

@@ -124,19 +124,19 @@ class BlockedMatrix(ABC):
         return out
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
-        """Mean of the blocks' typical rows, by the weight of each block.
+        """Mean of the blocks' typical rows, by the weight of each block, in one read.
 
         Each block has its say, since blocks of sorted rows have means of their own.
         """
-        total, row = 0.0, np.zeros(self.shape[1])
+        row = np.zeros(self.shape[1])
+        total = float(self.shape[0] if weight is None else weight.sum())
         for rows, block in self._matrices():
             some = None if weight is None else weight[rows]
-            share = float(rows.stop - rows.start if some is None else some.sum())
+            share = float(rows.stop - rows.start if some is None else some.sum()) / total
             own = block.typical_row(some) if share > 0.0 else None
-            total += share
             if own is not None:
                 row += share * own
-        return row / total if row.any() else None
+        return row if row.any() else None
 
     def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 pieces of ``rows`` rows, which may come from several blocks."""
