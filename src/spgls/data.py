@@ -22,8 +22,8 @@ from spgls.matrix import (
     as_matrix,
     flush_columns,
     range_basis,
+    refuse_non_finite,
 )
-from spgls.matrix.convert import refuse_non_finite
 from spgls.matrix.lazy import ROUNDING
 from spgls.sums import Origin, Sizes
 

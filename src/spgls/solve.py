@@ -101,8 +101,9 @@ def solve(
 
     Parameters
     ----------
-    X : array-like, data frame, or SciPy sparse matrix or array, of shape (m, n)
-        Rows before anyone moves them. Never copied whole; float32 stays float32.
+    X : array-like, data frame, SciPy sparse matrix or array, or Matrix, of shape (m, n)
+        Rows before anyone moves them. Never copied whole; float32 stays float32. Any object with
+        the verbs of :class:`spgls.matrix.Matrix` will do.
     y : array-like of shape (m,)
         True labels.
     z : array-like of shape (m,)

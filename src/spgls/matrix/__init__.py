@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from spgls.matrix.convert import as_matrix
+from spgls.matrix.blocks import BlockedMatrix, RowBlocks
+from spgls.matrix.convert import as_matrix, refuse_non_finite
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
-from spgls.matrix.protocol import BLOCK_BYTES, Matrix, block_length
+from spgls.matrix.pieces import BLOCK_BYTES, Rows, block_length
+from spgls.matrix.protocol import Matrix
 from spgls.matrix.sparse import SparseMatrix
 from spgls.matrix.work import Work
 
 __all__ = [
     "BLOCK_BYTES",
+    "BlockedMatrix",
     "DenseMatrix",
     "Matrix",
     "ProjectedMatrix",
+    "RowBlocks",
+    "Rows",
     "ScaledMatrix",
     "SparseMatrix",
     "Work",
@@ -21,4 +26,5 @@ __all__ = [
     "block_length",
     "flush_columns",
     "range_basis",
+    "refuse_non_finite",
 ]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spgls._types import Array, Vector
+from spgls.matrix.protocol import RowMap
 
-__all__ = ["Between"]
+__all__ = ["Between", "on_rows"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ class Between:
         """Return the same between two factors of rows; sums go to the same place."""
         return self if row is None else replace(self, row=row)
 
+    def restricted(self, rows: slice) -> Between:
+        """Return the same for some rows, numbered from zero; sums go to the same place."""
+        row = None if self.row is None else self.row[rows]
+        basis = None if self.basis is None else self.basis[rows]
+        return replace(self, row=row, basis=basis)
+
     def __call__(self, rows: slice, t: Array) -> Array:
         """Map the rows of ``A v`` that a slice names."""
         row = None if self.row is None else self.row[rows]
@@ -54,3 +61,12 @@ class Between:
             t = t - self.basis[rows] @ self.along
             self.left[...] += self.basis[rows].T @ t
         return t if row is None else row * t
+
+
+def on_rows(middle: RowMap | None, rows: slice) -> RowMap | None:
+    """Return a map of all rows as one of some, numbered from zero."""
+    if middle is None:
+        return None
+    if isinstance(middle, Between):
+        return middle.restricted(rows)
+    return lambda some, t: middle(slice(rows.start + some.start, rows.start + some.stop), t)

@@ -9,27 +9,32 @@ import scipy.sparse as sp
 
 from spgls._validation import as_numbers, column_label, describe
 from spgls.matrix.dense import DenseMatrix
-from spgls.matrix.protocol import Matrix
+from spgls.matrix.protocol import VERBS, Matrix
 from spgls.matrix.sparse import SparseMatrix
 
 __all__ = ["as_matrix", "refuse_non_finite"]
 
 _FORMATS = ("csr", "csc")
+#: What some array or frame has too says nothing.
+_OWN_VERBS = tuple(
+    verb for verb in VERBS if verb not in ("shape", "dtype", "apply", "cross", "moment", "take")
+)
 
 
 def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
-    """Wrap dense or sparse data without copying it.
+    """Wrap data without copying it.
 
     Parameters
     ----------
-    X : array-like, data frame, or SciPy sparse matrix or array, of shape (m, n)
+    X : array-like, data frame, SciPy sparse matrix or array, or Matrix, of shape (m, n)
         Floating point data of any width is kept as it is; integers and truth values are
-        converted once; sparse formats other than CSR and CSC are converted to CSR once.
+        converted once; sparse formats other than CSR and CSC are converted to CSR once. An object
+        with all verbs of :class:`~spgls.matrix.Matrix` is returned as it is.
     name : str
         How errors call it.
     check_finite : bool
-        Whether to read the data once to refuse what is not finite; who does not, sees it in what
-        it computes and calls :func:`refuse_non_finite`.
+        Whether to read the data once to refuse what is not finite. Callers that skip this check
+        must test their own result for non-finite values, and call :func:`refuse_non_finite`.
 
     Returns
     -------
@@ -41,16 +46,23 @@ def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
     >>> as_matrix([[1, 2], [3, 4], [5, 6]]).shape
     (3, 2)
     """
-    if isinstance(X, DenseMatrix | SparseMatrix):
-        return X
-    matrix = _sparse(X, name) if sp.issparse(X) else _dense(X, name)
+    matrix: Matrix
+    if isinstance(X, np.ndarray):
+        matrix = _dense(X, name)
+    elif sp.issparse(X):
+        matrix = _sparse(X, name)
+    elif _is_matrix(X, name):
+        matrix = X
+        _check_shape(matrix.shape, name)
+    else:
+        matrix = _dense(X, name)
     if check_finite:
         refuse_non_finite(matrix, name, X)
     return matrix
 
 
 def refuse_non_finite(matrix: Matrix, name: str = "X", source: Any = None) -> None:
-    """Raise an error that names the first entry that is not finite.
+    """Raise an error that names an entry that is not finite.
 
     Parameters
     ----------
@@ -61,10 +73,29 @@ def refuse_non_finite(matrix: Matrix, name: str = "X", source: Any = None) -> No
     source : object
         What the user passed; its columns may have names.
     """
-    if isinstance(matrix, DenseMatrix):
-        _check_dense(matrix.values, name, source)
-    elif isinstance(matrix, SparseMatrix):
-        _check_sparse(matrix.values, name)
+    found = matrix.find_non_finite()
+    if found is not None:
+        row, column, value = found
+        raise ValueError(
+            f"{name} must be finite; row {row}, column {column_label(source, column)!r} is "
+            f"{value}. Drop or impute such rows first."
+        )
+
+
+def _is_matrix(X: Any, name: str) -> bool:
+    """Whether an object has every verb; one with some that no array has is refused."""
+    kind = type(X)
+    # A frame answers to the names of its columns, so a class is asked before its object is.
+    if isinstance(X, type) or not any(hasattr(kind, verb) for verb in _OWN_VERBS):
+        return False
+    missing = [verb for verb in VERBS if not (hasattr(kind, verb) or hasattr(X, verb))]
+    if missing:
+        raise TypeError(
+            f"{name} must have every verb of spgls.matrix.Matrix to be taken as a matrix; "
+            f"got {describe(X)} without {', '.join(missing)}. Data in row blocks gets all of them "
+            "from spgls.matrix.BlockedMatrix."
+        )
+    return True
 
 
 def _dense(X: Any, name: str) -> DenseMatrix:
@@ -99,32 +130,3 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
                 f"{name}.reshape(1, -1) if it is one row."
             )
         raise ValueError(f"{name} must have two dimensions; got shape {shape}.{hint}")
-
-
-def _check_sparse(X: Any, name: str) -> None:
-    bad = ~np.isfinite(X.data)
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        major, minor = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
-        row, column = (major, minor) if X.format == "csr" else (minor, major)
-        raise _not_finite(name, row, column, X.data[at])
-
-
-def _check_dense(array: np.ndarray, name: str, source: Any) -> None:
-    # One sum reads the data once and keeps no copy; only a bad sum is worth a closer look.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not np.isfinite(array.sum(dtype=np.float64))
-    if not suspicious:
-        return
-    for row, values in enumerate(array):
-        bad = ~np.isfinite(values)
-        if bad.any():
-            at = int(np.flatnonzero(bad)[0])
-            raise _not_finite(name, row, column_label(source, at), values[at])
-
-
-def _not_finite(name: str, row: int, column: Any, value: Any) -> ValueError:
-    return ValueError(
-        f"{name} must be finite; row {row}, column {column!r} is {value}. "
-        "Drop or impute such rows first."
-    )

@@ -11,7 +11,9 @@ from scipy.linalg.blas import dsyrk
 
 from spgls._types import Array, Vector
 from spgls.matrix.between import Between
-from spgls.matrix.protocol import BLOCK_BYTES, CACHE_BYTES, WIDEST, RowMap, block_length
+from spgls.matrix.memory import FEW, InMemory, first_non_finite
+from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
+from spgls.matrix.protocol import RowMap
 from spgls.matrix.work import Work
 
 __all__ = ["DenseMatrix", "panel_moment"]
@@ -20,8 +22,6 @@ Order: TypeAlias = Literal["C", "F"]
 
 #: Rows whose mean stands in for that of all rows.
 _TYPICAL = 256
-#: Up to so many columns, one product of BLAS for each beats one for all.
-_FEW = 3
 #: From so many entries on, compiled products are worth loading.
 _LARGE = 4_000_000
 #: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
@@ -31,7 +31,7 @@ _SHORT = 128
 _RUN, _RUN_BYTES = 1024, 2**22
 
 
-class DenseMatrix:
+class DenseMatrix(InMemory):
     """A NumPy array seen through the matrix protocol.
 
     Parameters
@@ -52,20 +52,14 @@ class DenseMatrix:
         self._large = values.size >= _LARGE and length >= _SHORT and _compilable(values)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        m, n = self.values.shape
-        return m, n
-
-    @property
     def fused(self) -> bool:
         """Unless many long columns lie in memory one after another."""
         return not (self._large and self._by_columns) or self._run >= min(_RUN, self.shape[0])
 
     @property
-    def threaded(self) -> bool:
-        """Where products are compiled."""
-        return self._large
+    def natural_width(self) -> int:
+        """Two where data too large for the cache is read once."""
+        return 2 if self._large and self.fused else 1
 
     @property
     def work(self) -> Work:
@@ -101,9 +95,8 @@ class DenseMatrix:
             return products.cross(self.values, u, shift)
         if self._direct and shift is None and u.ndim == 1:
             return np.asarray(self.values.T @ u)
-        if self._direct and shift is None and u.shape[1] <= _FEW:
-            columns = [self.values.T @ np.ascontiguousarray(u[:, j]) for j in range(u.shape[1])]
-            return np.column_stack(columns) if columns else np.zeros((self.shape[1], 0))
+        if self._direct and shift is None and 0 < u.shape[1] <= FEW:
+            return np.array([self.values.T @ np.ascontiguousarray(column) for column in u.T]).T
         out = np.zeros((self.shape[1], *u.shape[1:]))
         for rows, block in self._blocks(shift):
             out += block.T @ u[rows]
@@ -115,8 +108,7 @@ class DenseMatrix:
             from spgls.matrix import products
 
             if not self.fused:
-                t = self.apply(v)
-                return self.cross(t if middle is None else middle(slice(0, len(t)), t))
+                return self._in_two_reads(v, shift, middle)
             if self._by_columns:
                 return products.gram_by_columns(self.values, v, self._run, middle)
             return products.gram(self.values, v, shift, middle)
@@ -132,7 +124,7 @@ class DenseMatrix:
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
         width = self.shape[1] + extra.shape[1]
         rows = min(self.shape[0], block_length(width, at_least=256))
-        panels = (self.values[at : at + rows] for at in range(0, self.shape[0], rows))
+        panels = (self.values[piece] for piece in cuts(self.shape[0], rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
@@ -143,22 +135,18 @@ class DenseMatrix:
             first = self.values[np.flatnonzero(weight)[:_TYPICAL]]
         return np.asarray(first.mean(axis=0, dtype=np.float64))
 
-    def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Dense float64 row blocks."""
-        for at in range(0, self.shape[0], rows):
-            piece = slice(at, min(at + rows, self.shape[0]))
-            yield piece, self.values[piece].astype(np.float64, copy=False)
+    def take(self, rows: Rows) -> DenseMatrix:
+        """Some rows."""
+        return DenseMatrix(self.values[chosen_rows(rows, self.shape[0])])
 
-    def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
-        """Dense float64 column blocks."""
-        for at in range(0, self.shape[1], columns):
-            piece = slice(at, min(at + columns, self.shape[1]))
-            yield piece, self.values[:, piece].astype(np.float64, copy=False)
+    def find_non_finite(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is not finite."""
+        at = first_non_finite(self.values)
+        return None if at is None else (at[0], at[1], float(self.values[at]))
 
     def _compiled(self, v: Array, shift: Vector | None) -> bool:
         """Whether compiled products know this one: few columns, and a shift of rows alone."""
-        few = v.ndim == 1 or 0 < v.shape[1] <= WIDEST
-        return self._large and few and not (self._by_columns and shift is not None)
+        return self._narrow(v) and not (self._by_columns and shift is not None)
 
     def _blocks(
         self, shift: Vector | None, block_bytes: int = CACHE_BYTES
@@ -170,9 +158,8 @@ class DenseMatrix:
             yield from self.row_panels(rows)
             return
         buffer = np.empty((rows, n), order=self._order)
-        for at in range(0, m, rows):
-            piece = slice(at, min(at + rows, m))
-            block = buffer[: piece.stop - at]
+        for piece in cuts(m, rows):
+            block = buffer[: piece.stop - piece.start]
             np.subtract(self.values[piece], 0.0 if shift is None else shift, out=block)
             yield piece, block
 

@@ -7,7 +7,8 @@ from scipy.linalg import qr
 
 from spgls._types import EPS, Array, Vector
 from spgls.matrix.between import Between
-from spgls.matrix.protocol import Matrix, block_length
+from spgls.matrix.pieces import block_length
+from spgls.matrix.protocol import Matrix
 
 __all__ = ["ROUNDING", "ProjectedMatrix", "ScaledMatrix", "flush_columns", "range_basis"]
 

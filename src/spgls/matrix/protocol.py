@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
 
 from spgls._types import Array, Vector
+from spgls.matrix.pieces import Rows
 from spgls.matrix.work import Work
 
-__all__ = ["BLOCK_BYTES", "CACHE_BYTES", "WIDEST", "Matrix", "RowMap", "block_length"]
-
-#: Working copies of a piece of the data never exceed about this many bytes.
-BLOCK_BYTES = 4 * 2**20
-#: A block that is read twice should still be in cache the second time.
-CACHE_BYTES = 2**20
-#: Products of more columns than this are left to BLAS and SciPy.
-WIDEST = 8
+__all__ = ["VERBS", "Matrix", "RowMap"]
 
 #: A linear map that acts on some rows of ``A v`` at a time: the slice, the rows, the result.
 RowMap: TypeAlias = Callable[[slice, Array], Array]
 
 
-def block_length(width: int, *, at_least: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
-    """Number of rows of ``width`` doubles that fit in one block."""
-    return max(at_least, block_bytes // (8 * max(width, 1)), 1)
-
-
 @runtime_checkable
 class Matrix(Protocol):
     """An ``m`` x ``n`` real matrix ``A``. All results are float64, whatever the data's type.
+
+    Any object with these properties and methods is data that every function takes as ``X``; it
+    need not inherit from anything. Data that comes in row blocks gets all of them from
+    :class:`~spgls.matrix.BlockedMatrix`.
 
     Three verbs carry the iterative methods (:meth:`apply`, :meth:`cross`, :meth:`gram`), the rest
     the direct ones. A ``shift`` stands for ``A - 1 shift'``, subtracted from the entries before
@@ -42,6 +37,11 @@ class Matrix(Protocol):
         ...
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored numbers."""
+        ...
+
+    @property
     def fused(self) -> bool:
         """Whether :meth:`gram` reads the data once where two products would read it twice."""
         ...
@@ -49,6 +49,14 @@ class Matrix(Protocol):
     @property
     def threaded(self) -> bool:
         """Whether products run on several threads of their own, not on those of BLAS."""
+        ...
+
+    @property
+    def natural_width(self) -> int:
+        """Columns that one read multiplies at little more than the price of one.
+
+        Two where reading is what takes the time, one where it is not.
+        """
         ...
 
     @property
@@ -83,3 +91,18 @@ class Matrix(Protocol):
     def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 pieces of ``columns`` columns, in order. Not to be written to."""
         ...
+
+    def take(self, rows: Rows) -> Matrix:
+        """Return some rows, given by a slice or by their numbers, in the type they are stored in.
+
+        By reference where they lie together, else a copy of those rows alone.
+        """
+        ...
+
+    def find_non_finite(self) -> tuple[int, int, float] | None:
+        """Row, column and value of an entry that is not finite; None if all are. Copies nothing."""
+        ...
+
+
+#: What an object must have to be a :class:`Matrix`.
+VERBS: tuple[str, ...] = tuple(name for name in vars(Matrix) if not name.startswith("_"))

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from spgls._types import Array, Vector
 from spgls.matrix.between import Between
 from spgls.matrix.dense import panel_moment
-from spgls.matrix.protocol import WIDEST, RowMap, block_length
+from spgls.matrix.memory import FEW, InMemory, first_non_finite
+from spgls.matrix.pieces import Rows, block_length, chosen_rows
+from spgls.matrix.protocol import RowMap
 from spgls.matrix.work import Work
 
 __all__ = ["SparseMatrix"]
@@ -24,13 +26,11 @@ Compressed = Any  # CSR or CSC, matrix or array class
 _NEARLY_DENSE = 0.07
 #: What squaring an entry found by index takes, in multiplications of dense matrices.
 _BY_INDEX = 100.0
-#: Up to so many columns, one product for each beats one for all.
-_FEW = 3
 #: From so many stored entries on, compiled products are worth loading.
 _LARGE = 2_000_000
 
 
-class SparseMatrix:
+class SparseMatrix(InMemory):
     """A compressed sparse matrix seen through the matrix protocol.
 
     A shift is subtracted from the stored entries of *full* columns, those that store every entry.
@@ -50,20 +50,14 @@ class SparseMatrix:
         self._large = bool(values.nnz >= _LARGE and values.dtype.isnative)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        m, n = self.values.shape
-        return int(m), int(n)
-
-    @property
     def fused(self) -> bool:
         """Rows stored together, unless they fit in cache as they are."""
         return self._by_rows and int(self.values.nnz) > block_length(2)
 
     @property
-    def threaded(self) -> bool:
-        """Where products are compiled."""
-        return self._large
+    def natural_width(self) -> int:
+        """One: entries are found by index, for two columns at nearly twice the price."""
+        return 1
 
     @property
     def work(self) -> Work:
@@ -103,9 +97,8 @@ class SparseMatrix:
             if self._by_rows:
                 return products.sparse_cross(self._parts, u, self.shape[1])
             return products.sparse_apply(self._parts, u)
-        if self._double and shift is None and u.ndim == 2 and 0 < u.shape[1] <= _FEW:
-            columns = [self._transposed @ np.ascontiguousarray(column) for column in u.T]
-            return np.array(columns).T
+        if self._double and shift is None and u.ndim == 2 and 0 < u.shape[1] <= FEW:
+            return np.array([self._transposed @ np.ascontiguousarray(column) for column in u.T]).T
         if self._double and shift is None:
             return np.asarray(self._transposed @ u)
         inner, outer = self._split(shift)
@@ -120,8 +113,7 @@ class SparseMatrix:
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
         """``A' M A v``; rows stored together are read once, columns have to be read twice."""
         if not self._by_rows:
-            t = self.apply(v, shift)
-            return self.cross(t if middle is None else middle(slice(0, len(t)), t), shift)
+            return self._in_two_reads(v, shift, middle)
         if self._compiled(v, shift) and (middle is None or isinstance(middle, Between)):
             from spgls.matrix import products
 
@@ -180,21 +172,26 @@ class SparseMatrix:
         each = np.ones(self.shape[0]) if weight is None else weight
         return np.where(self._full, self.cross(each) / each.sum(), 0.0)
 
-    def row_panels(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Dense float64 row blocks."""
-        for at in range(0, self.shape[0], rows):
-            piece = slice(at, min(at + rows, self.shape[0]))
-            yield piece, self.values[piece].astype(np.float64, copy=False).toarray()
+    def take(self, rows: Rows) -> SparseMatrix:
+        """Some rows, as compressed rows; compressed columns are converted once, and kept."""
+        some = chosen_rows(rows, self.shape[0])
+        if isinstance(some, slice):
+            return SparseMatrix(_cut(self._rows, some))
+        return SparseMatrix(self._rows[some])
 
-    def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
-        """Dense float64 column blocks."""
-        for at in range(0, self.shape[1], columns):
-            piece = slice(at, min(at + columns, self.shape[1]))
-            yield piece, self.values[:, piece].astype(np.float64, copy=False).toarray()
+    def find_non_finite(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first stored entry that is not finite."""
+        a, found = self.values, first_non_finite(self.values.data)
+        if found is None:
+            return None
+        (at,) = found
+        major, minor = int(np.searchsorted(a.indptr, at, side="right")) - 1, int(a.indices[at])
+        row, column = (major, minor) if self._by_rows else (minor, major)
+        return row, column, float(a.data[at])
 
     def _compiled(self, v: Array, shift: Vector | None) -> bool:
         """Whether compiled products know this one: few columns and no shift."""
-        return self._large and shift is None and (v.ndim == 1 or 0 < v.shape[1] <= WIDEST)
+        return self._narrow(v) and shift is None
 
     @cached_property
     def _parts(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -207,6 +204,11 @@ class SparseMatrix:
     def _transposed(self) -> Compressed:
         """The transpose over the same memory; making it anew costs as much as a small product."""
         return self.values.T
+
+    @cached_property
+    def _rows(self) -> Compressed:
+        """The data as compressed rows, a copy of it if it is stored by columns."""
+        return self.values if self._by_rows else self.values.tocsr()
 
     @cached_property
     def _full(self) -> NDArray[np.bool_]:
@@ -242,8 +244,6 @@ class SparseMatrix:
         """Runs of stored rows (CSR) or columns (CSC) as float64 blocks, over the same memory."""
         a = self.values
         major = a.shape[0] if self._by_rows else a.shape[1]
-        minor = a.shape[1] if self._by_rows else a.shape[0]
-        kind = sp.csr_array if self._by_rows else sp.csc_array
         limit = block_length(2)  # an entry and its index
         if self._double and shift is None and a.nnz <= limit:
             yield slice(0, major), a
@@ -251,16 +251,24 @@ class SparseMatrix:
         at = 0
         while at < major:
             end = int(np.searchsorted(a.indptr, int(a.indptr[at]) + limit, side="right")) - 1
-            end = min(max(end, at + 1), major)
-            first, last = int(a.indptr[at]), int(a.indptr[end])
-            start = a.indptr[at : end + 1] - a.indptr[at]
-            indices = a.indices[first:last]
-            data = a.data[first:last].astype(np.float64, copy=False)
-            if shift is not None:
-                by_column = (
-                    indices if self._by_rows else np.repeat(np.arange(at, end), np.diff(start))
-                )
-                data = data - shift[by_column]
-            shape = (end - at, minor) if self._by_rows else (minor, end - at)
-            yield slice(at, end), kind((data, indices, start), shape=shape)
-            at = end
+            piece = slice(at, min(max(end, at + 1), major))
+            block = _cut(a, piece)
+            block.data = block.data.astype(np.float64, copy=False)
+            if shift is not None and self._by_rows:
+                block.data = block.data - shift[block.indices]
+            elif shift is not None:
+                block.data = block.data - np.repeat(shift[piece], np.diff(block.indptr))
+            yield piece, block
+            at = piece.stop
+
+
+def _cut(a: Compressed, piece: slice) -> Compressed:
+    """Stored rows (CSR) or columns (CSC) that lie together, over the same memory."""
+    by_rows, count = a.format == "csr", piece.stop - piece.start
+    shape = (count, a.shape[1]) if by_rows else (a.shape[0], count)
+    block = (sp.csr_array if by_rows else sp.csc_array)(shape, dtype=a.dtype)
+    first, last = int(a.indptr[piece.start]), int(a.indptr[piece.stop])
+    # Assigned, because a constructor would look at all indices, and copy wide ones.
+    block.data, block.indices = a.data[first:last], a.indices[first:last]
+    block.indptr = a.indptr[piece.start : piece.stop + 1] - a.indptr[piece.start]
+    return block

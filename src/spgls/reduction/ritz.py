@@ -9,12 +9,11 @@ from scipy.linalg import eigh
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
-from spgls.matrix import SparseMatrix
 from spgls.reduced import ReducedGame
 from spgls.reduction.krylov import KrylovSpace
 from spgls.reduction.reduction import ReductionByData
 
-__all__ = ["KrylovReduction", "certainly_singular", "natural_width", "reduce_krylov", "start_block"]
+__all__ = ["KrylovReduction", "certainly_singular", "reduce_krylov", "start_block"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +54,6 @@ class KrylovReduction(ReductionByData):
     def residual_factor(self) -> Array:
         """A small ``F``: ``|F x|`` is the residual of coordinates ``x`` in all of space."""
         return self.space.outside_factor(self.vectors)
-
-
-def natural_width(data: GameData) -> int:
-    """Columns that one read of the data multiplies at little more than the price of one.
-
-    Two, where reading is what takes the time: large dense data. Products of sparse data with two
-    columns cost nearly twice as much as with one, and small data is not waited for.
-    """
-    matrix = data.matrix
-    read = matrix.threaded and matrix.fused and not isinstance(matrix, SparseMatrix)
-    return 2 if read else 1
 
 
 def certainly_singular(data: GameData) -> bool:

@@ -16,7 +16,7 @@ from spgls._validation import check_count
 from spgls.data import GameData
 from spgls.providers import Population
 from spgls.reduction import KrylovSpace
-from spgls.reduction.ritz import natural_width, start_block
+from spgls.reduction.ritz import start_block
 from spgls.solvers.base import Capabilities, register, solve_by_kind
 from spgls.solvers.hard import with_hard_case
 from spgls.solvers.interpolate import with_interpolation
@@ -100,7 +100,7 @@ class Krylov:
         problem = sphere_problem(data, gamma)
         limit = controls.max_iter or self.max_iter
         aim = controls.aim(problem.yy)
-        wide = natural_width(data) == 2 if self.width == "auto" else self.width == 2
+        wide = data.matrix.natural_width == 2 if self.width == "auto" else self.width == 2
         if (wide or self.extra_random) and (problem.p_y.any() or problem.p_z.any()):
             space, met = self._space(problem, controls), list[Iterate]()
             iterates = block_iterates(

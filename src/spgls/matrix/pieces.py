@@ -1,0 +1,47 @@
+"""How matrices are cut into pieces, and which of their rows are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BLOCK_BYTES", "CACHE_BYTES", "Rows", "block_length", "chosen_rows", "cuts"]
+
+#: Working copies of a piece of the data never exceed about this many bytes.
+BLOCK_BYTES = 4 * 2**20
+#: A block that is read twice should still be in cache the second time.
+CACHE_BYTES = 2**20
+
+#: Some rows: a slice, or their numbers.
+Rows: TypeAlias = slice | NDArray[np.integer[Any]]
+
+
+def block_length(width: int, *, at_least: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
+    """Number of rows of ``width`` doubles that fit in one block."""
+    return max(at_least, block_bytes // (8 * max(width, 1)), 1)
+
+
+def cuts(length: int, size: int) -> Iterator[slice]:
+    """Slices of ``size`` that cover ``length`` in order; the last may be shorter."""
+    for at in range(0, length, size):
+        yield slice(at, min(at + size, length))
+
+
+def chosen_rows(rows: Rows, length: int) -> Rows:
+    """Return rows as a slice where they lie together in order, else as an array of numbers."""
+    if isinstance(rows, slice):
+        first, stop, step = rows.indices(length)
+        numbers = range(first, stop, step)
+        if step == 1 and numbers:
+            return slice(first, stop)
+        rows = np.array(numbers, dtype=np.intp)
+    if len(rows) == 0:
+        raise ValueError("rows must name at least one row; got none.")
+    low, high = int(rows.min()), int(rows.max())
+    if low < 0 or high >= length:
+        raise IndexError(f"rows must lie between 0 and {length - 1}; got {low} to {high}.")
+    together = high - low + 1 == len(rows) and bool((np.diff(rows) == 1).all())
+    return slice(low, high + 1) if together else rows
