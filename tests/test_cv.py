@@ -293,8 +293,8 @@ class TestHowItIsDone:
 
     def test_moments_and_factors_agree(self):
         model = StackelbergRegressorCV(goal=Floor(0.0), feature_cost=cost)
-        data, table = model._read_data(X, y, None, weight)
-        pieces = Pieces(data, table, rng.integers(0, 3, size=M))
+        data, _ = model._read_data(X, y, None, weight)
+        pieces = Pieces(data, rng.integers(0, 3, size=M))
         for triangle, moment in zip(pieces.triangles, pieces.moments, strict=True):
             np.testing.assert_allclose(triangle.T @ triangle, moment, rtol=1e-10, atol=1e-10)
 
@@ -774,7 +774,7 @@ def test_other_bad_input():
 def test_nothing_is_left_undone_without_pieces():
     # The names under which reductions are kept are those that the solver looks for.
     model = StackelbergRegressorCV(goal=Floor(0.0))
-    data, table = model._read_data(X, y, None, None)
+    data, _ = model._read_data(X, y, None, None)
     splits = [Split(*pair) for pair in splits_of(3)]
-    CrossValidation(data, table, splits, Spectral(), None)
+    CrossValidation(data, splits, Spectral(), None)
     assert set(data.reductions) == {"gram"}

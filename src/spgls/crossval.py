@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from spgls._threads import one_blas_thread
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
-from spgls.matrix import as_matrix
 from spgls.population.many import solve_pairs
 from spgls.providers import Population, priced_norm
 from spgls.reduction.columns import ColumnReduction
@@ -90,8 +89,6 @@ class CrossValidation:
     ----------
     data : GameData
         All of the data. What is found out about it on the way is kept with it.
-    table : ndarray or sparse matrix of shape (m, n)
-        Its rows.
     splits : sequence of Split
         Training and test rows.
     solver : Solver
@@ -108,12 +105,11 @@ class CrossValidation:
     def __init__(
         self,
         data: GameData,
-        table: Any,
         splits: Sequence[Split],
         solver: Solver,
         controls: Controls,
     ) -> None:
-        self.data, self.table, self.splits = data, table, splits
+        self.data, self.splits = data, splits
         self.solver, self.controls = solver, controls
         m, n = data.matrix.shape
         self._groups: list[Splits] = []
@@ -125,7 +121,7 @@ class CrossValidation:
             check_memory(self.solver, data, len(splits))
             self._engine: Engine = self.solver.engine
             self._groups = list(cut_into_pieces(splits, m, n))
-            self._first = Pieces(data, table, self._groups[0].piece)
+            self._first = Pieces(data, self._groups[0].piece)
             if self._engine != "qr":
                 reduce_spectral(data, "gram", partial(self._first.reduce_all, "gram"))
 
@@ -188,7 +184,7 @@ class CrossValidation:
         for group in self._groups:
             pieces = self._first
             if group is not self._groups[0]:
-                pieces = Pieces(self.data, self.table, group.piece)
+                pieces = Pieces(self.data, group.piece)
             few = self.data.matrix.shape[1] <= _FEW_COLUMNS
             for at, number in enumerate(group.which):
                 with one_blas_thread(few):
@@ -209,10 +205,10 @@ class CrossValidation:
 
     def _rows(self, rows: np.ndarray) -> GameData:
         """The game on some of the rows."""
-        data, table = self.data, self.table
+        data = self.data
         return replace(
             data,
-            matrix=as_matrix(table[rows], check_finite=False),
+            matrix=data.matrix.take(rows),
             y=data.y[rows],
             z=data.z[rows],
             weight=None if data.weight is None else data.weight[rows],

@@ -232,7 +232,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, None)
-        search = CrossValidation(data, table, splits, solver, controls)
+        search = CrossValidation(data, splits, solver, controls)
         candidates, worlds = _settle(grid, worlds, data)
         judge = None if measure else read_judge(self.scoring, data, table, worlds)
         scores, reach = search.scores(candidates, worlds, measure or (lambda mse, _: mse), judge)

@@ -18,7 +18,7 @@ import numpy as np
 
 from spgls._types import Array, Vector
 from spgls.data import GameData
-from spgls.matrix import Matrix, as_matrix, block_length
+from spgls.matrix import Matrix, block_length
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.spectral import Engine, few_rows, total_moment
 from spgls.sums import triangle
@@ -114,8 +114,6 @@ class Pieces:
     ----------
     data : GameData
         All of the data.
-    table : ndarray or sparse matrix of shape (m, n)
-        Its rows.
     piece : ndarray of shape (m,)
         Number of the piece that each row is in.
 
@@ -127,10 +125,8 @@ class Pieces:
         Whether somebody asked for triangular factors.
     """
 
-    def __init__(self, data: GameData, table: Any, piece: np.ndarray) -> None:
+    def __init__(self, data: GameData, piece: np.ndarray) -> None:
         self.data = data
-        # Rows of a matrix that is stored by columns are slow to take out.
-        self._table = table.tocsr() if getattr(table, "format", "") == "csc" else table
         self.weights = np.bincount(piece, data.weight).astype(float)
         self.factored = False
         order = np.argsort(piece, kind="stable")
@@ -138,15 +134,15 @@ class Pieces:
 
     def _blocks(self, k: int) -> Iterator[tuple[Any, Matrix]]:
         """Rows of a piece, by reference where they lie together, else a few at a time."""
-        rows = self._rows[k]
+        rows, matrix = self._rows[k], self.data.matrix
         if rows[-1] - rows[0] + 1 == len(rows):
             some: Any = slice(int(rows[0]), int(rows[-1]) + 1)
-            yield some, as_matrix(self._table[some], check_finite=False)
+            yield some, matrix.take(some)
             return
-        length = block_length(self._table.shape[1], block_bytes=_COPY_BYTES)
+        length = block_length(matrix.shape[1], block_bytes=_COPY_BYTES)
         for at in range(0, len(rows), length):
             some = rows[at : at + length]
-            yield some, as_matrix(self._table[some], check_finite=False)
+            yield some, matrix.take(some)
 
     @cached_property
     def moments(self) -> Array:
