@@ -17,14 +17,14 @@ from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution, Stats, Status
 from spgls.sphere import (
     Certificate,
+    Outcome,
     SmallSolution,
     build_certificate,
     dual_bound,
     solve_sphere,
     stationarity,
+    stationarity_unit,
 )
-from spgls.sphere.certificate import stationarity_unit
-from spgls.sphere.secular import Outcome
 
 __all__ = [
     "ULPS",

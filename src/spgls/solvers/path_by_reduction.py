@@ -26,9 +26,14 @@ from spgls.solvers.by_reduction import (
 )
 from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution, Status
-from spgls.sphere import SmallSolution, build_certificate
-from spgls.sphere.certificate_many import dual_bounds, stationarities
-from spgls.sphere.secular_many import SmallSolutions, solve_sphere_many
+from spgls.sphere import (
+    SmallSolution,
+    SmallSolutions,
+    build_certificate,
+    dual_bounds,
+    solve_sphere_many,
+    stationarities,
+)
 
 __all__ = ["column_chunks", "is_clear", "solve_path_by_reduction"]
 

@@ -40,7 +40,8 @@ from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution, Status
 from spgls.solvers.spectral import Spectral
 from spgls.sphere import SmallSolution, dual_bound
-from spgls.sphere.pole import Pole, ScaledGame, find_pole, power_of_two, scale_game
+from spgls.sphere.point import unscaled
+from spgls.sphere.pole import Pole, ScaledGame, find_pole, scale_to_unit
 
 __all__ = ["SOCP"]
 
@@ -133,27 +134,12 @@ class SOCP:
         self, clarabel: Any, game: ReducedGame, gamma: float, controls: Controls
     ) -> tuple[SmallSolution, Status | None]:
         """Solve a reduced game; also how the cone solver ended."""
-        size = game.yy + game.zz
-        if size == 0.0:
+        if game.yy + game.zz == 0.0:
             zero = np.zeros(game.size)
             return SmallSolution(zero, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, "unique", 0), None
-        sigma_max = power_of_two(float(game.sigma.max())) if game.size else 1.0
-        length = power_of_two(sqrt(size))
-        problem = scale_game(game, gamma, sigma_max, length, ULPS * EPS)
+        problem = scale_to_unit(game, gamma, ULPS * EPS)
         point, status = self._solve_scaled(clarabel, problem, controls)
-        back = length / sigma_max
-        small = SmallSolution(
-            x=point.x * back,
-            fill=point.fill * back,
-            s=point.s,
-            c=point.c,
-            nu=point.nu * sigma_max**2,
-            pole=point.pole * sigma_max**2,
-            value=point.value * length**2,
-            outcome=point.outcome,
-            steps=point.steps,
-        )
-        return small, status
+        return unscaled(point, problem), status
 
     def _solve_scaled(
         self, clarabel: Any, problem: ScaledGame, controls: Controls
