@@ -146,7 +146,7 @@ class SOCP:
     ) -> tuple[SmallSolution, Status | None]:
         game, gamma = problem.game, problem.gamma
         pole = find_pole(problem)
-        unit, accuracy = _reach(problem), self.accuracy
+        unit, accuracy = float(problem.reach or 1.0 + game.zz / gamma), self.accuracy
         allowed = controls.aim(game.yy)
         best, bound, nu, steps, status = None, -np.inf, pole.nu, 0, None
         for _ in range(self.rounds):
@@ -170,14 +170,6 @@ class SOCP:
             unit *= share
         assert best is not None
         return replace(best, nu=nu, steps=steps), status
-
-
-def _reach(problem: ScaledGame) -> float:
-    """Upper bound of the multiplier's distance from the pole, ``4|g|/gamma``."""
-    game, gamma = problem.game, problem.gamma
-    slope = problem.p_z / 2 - problem.p_y
-    reach = 4 * sqrt(gamma * float(slope @ slope) + (game.zz / 2 - game.yz) ** 2) / gamma
-    return reach or 1.0 + game.zz / gamma
 
 
 def _cone_program(

@@ -21,8 +21,8 @@ import numpy as np
 
 from spgls._types import EPS, Vector
 from spgls.reduced import ReducedGame
-from spgls.sphere.each import Each, dots
-from spgls.sphere.point import SmallSolution, SmallSolutions
+from spgls.sphere.each import Each, column, dots
+from spgls.sphere.point import SmallSolution, SmallSolutions, wanted
 
 __all__ = [
     "Certificate",
@@ -40,7 +40,7 @@ _NUDGES = np.concatenate([[0.0], EPS ** np.arange(4.0, 1.0, -0.5), EPS * 16.0 **
 #: A bound this close to its value, in ulps of the labels and goals, need not be improved.
 _SHARP = 16.0
 #: Entries of one array of strengths and coordinates.
-_ENTRIES = 2**16
+_ENTRIES = 2**15
 
 
 @dataclass(frozen=True)
@@ -75,37 +75,35 @@ class Certificate:
 
 
 def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
-    """Best lower bound on the value of the game near the multiplier of a solution."""
-    s, c, nu = (np.float64(number) for number in (small.s, small.c, small.nu))
-    return float(_best_beside(game, gamma, s, c, nu))
+    """Lower bound on the value of the game at the multiplier of a solution, or just beside it."""
+    at = np.float64(small.s), np.float64(small.c), np.float64(small.nu)
+    bound = _bounds(game, gamma, *at)
+    sharp = small.value - bound <= _SHARP * EPS * (game.yy + game.zz)
+    return float(bound if sharp else _best_beside(game, gamma, *at))
 
 
 def dual_bounds(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
-    """Lower bounds on the values of the game, at the multiplier of each solution.
-
-    Multipliers beside it are tried where the solution's own is too close to a pole to be of use.
-    """
+    """:func:`dual_bound` for each of several strengths."""
     bounds = np.empty(len(small))
-    for rows in _chunks(np.arange(len(small)), game.size):
+    for rows in _chunks(len(small), game.size):
         bounds[rows] = _bounds(game, gammas[rows], small.s[rows], small.c[rows], small.nu[rows])
     dull = np.flatnonzero(~(small.value - bounds <= _SHARP * EPS * (game.yy + game.zz)))
-    for rows in _chunks(dull, game.size * len(_NUDGES)):
-        each = gammas[rows, None], small.s[rows, None], small.c[rows, None], small.nu[rows]
-        bounds[rows] = _best_beside(game, *each)
+    for part in _chunks(len(dull), game.size * len(_NUDGES)):
+        few = dull[part]
+        bounds[few] = _best_beside(game, gammas[few], small.s[few], small.c[few], small.nu[few])
     return bounds
 
 
-def _chunks(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    count = max(_ENTRIES // max(size, 1), 1)
-    for at in range(0, len(rows), count):
-        yield rows[at : at + count]
+def _chunks(count: int, size: int) -> Iterator[slice]:
+    rows = max(_ENTRIES // max(size, 1), 1)
+    return (slice(at, at + rows) for at in range(0, count, rows))
 
 
 def _best_beside(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
     """Best of the bounds at multipliers just right of ``nu``."""
     top = float(game.d.max()) if game.size else 1.0
-    beside = nu[..., None] + (top + abs(nu))[..., None] * _NUDGES
-    return _bounds(game, gamma, s, c, beside).max(axis=-1)
+    beside = nu + np.multiply.outer(_NUDGES, top + abs(nu))
+    return _bounds(game, gamma, s, c, beside).max(axis=0)
 
 
 def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
@@ -114,12 +112,11 @@ def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
         return np.full(nu.shape, game.yy)
     if game.nullity:
         nu = np.maximum(nu, 0.0)
-    # Labels less goals, without cancellation when the two are close and c is near one.
-    rest = s[..., None] * game.eta - c[..., None] * (game.zeta - game.eta)
+    rest = wanted(game, s, c)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        shrink = nu[..., None] / (game.d + nu[..., None])
+        shrink = column(nu) / (game.d + column(nu))
         h = game.r_zz + shrink @ game.zeta**2 + gamma * nu
-        shrink *= rest
+        shrink = shrink * rest
         t = c * game.r_zz - game.r_yz - shrink @ game.zeta + gamma * nu * (c - s) / 2
         outside = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz
         bound = outside + dots(shrink, rest) - nu * gamma * s * c - t**2 / h
@@ -129,14 +126,14 @@ def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
 
 def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
     """Residual of ``(H + lambda I) r = -g``, in the paper's variables and relative to its terms."""
-    s, c, nu = (np.float64(number) for number in (small.s, small.c, small.nu))
-    return float(_residuals(game, gamma, small.x, small.fill, s, c, nu))
+    at = np.float64(small.s), np.float64(small.c), np.float64(small.nu)
+    return float(_residuals(game, gamma, small.x, small.fill, *at))
 
 
 def stationarities(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
-    """Residuals of ``(H + lambda I) r = -g``, each relative to its terms."""
+    """:func:`stationarity` for each of several strengths."""
     residuals = np.empty(len(small))
-    for rows in _chunks(np.arange(len(small)), game.size):
+    for rows in _chunks(len(small), game.size):
         each = small.x[rows], small.fill[rows], small.s[rows], small.c[rows], small.nu[rows]
         residuals[rows] = _residuals(game, gammas[rows], *each)
     return residuals
@@ -147,11 +144,12 @@ def _residuals(
 ) -> Each:
     if game.size + game.nullity == 0:
         return 0.0 * nu
-    error = game.sigma * x + (c[..., None] * (game.zeta - game.eta) - s[..., None] * game.eta)
+    error = game.sigma * x
+    error -= wanted(game, s, c)
     goal = error @ game.zeta + c * game.r_zz - game.r_yz
     last = goal / 2 + gamma * nu * (c - s) / 4
     error *= game.sigma
-    error += nu[..., None] * x
+    error += column(nu) * x
     inside = dots(error, error) + ((game.lowest + nu) * fill) ** 2
     return np.sqrt(gamma / 4 * inside + last**2) / stationarity_unit(game, gamma, nu)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Each", "any_of", "choose", "dots"]
+__all__ = ["Each", "any_of", "choose", "column", "dots"]
 
 #: A number, or an array of one for each strength.
 Each: TypeAlias = Any
@@ -19,6 +19,11 @@ Each: TypeAlias = Any
 def any_of(flags: Each) -> bool:
     """Whether any is set."""
     return bool(flags.any() if flags.ndim else flags)
+
+
+def column(numbers: Each) -> Each:
+    """The numbers beside an axis of coordinates."""
+    return numbers[..., None] if numbers.ndim else numbers
 
 
 def choose(flags: Each, first: Each, second: Each) -> Each:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from spgls._types import Array, Vector
 from spgls.reduced import ReducedGame
-from spgls.sphere.each import Each, dots
+from spgls.sphere.each import Each, any_of, column, dots
 from spgls.sphere.pole import Pole, ScaledGame
 
 __all__ = [
@@ -20,13 +20,15 @@ __all__ = [
     "loss",
     "sphere_roots",
     "unscaled",
+    "wanted",
 ]
 
 Outcome = Literal["unique", "several", "unattained"]
 
 #: Below the square of any norm that is not zero.
 _NOTHING = 1e-300
-_ZERO, _UNIQUE = np.float64(0.0), np.array("unique", dtype="<U10")
+_ZERO = np.float64(0.0)
+UNIQUE, SEVERAL = np.array("unique", dtype="<U10"), np.array("several", dtype="<U10")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +121,7 @@ class SmallSolutions:
         return np.asarray(self.outcome == "unique")
 
 
-_Point = TypeVar("_Point", SmallSolution, SmallSolutions)
-
-
-def unscaled(point: _Point, problem: ScaledGame) -> _Point:
+def unscaled(point: SmallSolution, problem: ScaledGame) -> SmallSolution:
     """A point of a scaled game in the units of the game itself."""
     back, square = problem.length / problem.sigma_max, problem.sigma_max**2
     return replace(
@@ -144,21 +143,44 @@ def build(
     mu: Each = _ZERO,
     fill: Each = _ZERO,
     *,
-    outcome: Each = _UNIQUE,
+    outcome: Each = UNIQUE,
     steps: Each = _ZERO,
 ) -> SmallSolutions:
-    """Points ``x = (p_y - c p_z) w`` right of a pole, put on the sphere exactly and evaluated."""
-    x = (s[..., None] * problem.p_y - c[..., None] * problem.p_e) * w
-    norm2 = np.maximum(dots(x, x) + fill**2, _NOTHING)
-    x *= np.sqrt(problem.gamma * s * c / norm2)[..., None]
-    value = loss(problem.game, x, fill, s, c)
-    return SmallSolutions(x, fill, s, c, pole.nu + mu, pole.nu, value, outcome, steps)
+    """Points ``x = (p_y - c p_z) w`` at distances ``mu`` from their poles, in the game's own units.
+
+    They are put on the sphere exactly and evaluated.
+    """
+    game = problem.game
+    target = wanted(game, s, c)
+    x = game.sigma * target
+    x *= w
+    norm2 = dots(x, x) + fill * fill + _NOTHING
+    x *= column(np.sqrt(problem.gamma * s * c / norm2))
+    value = loss(game, game.sigma * x - target, fill, c)
+    back, square = problem.length / problem.sigma_max, problem.sigma_max**2
+    return SmallSolutions(
+        x=x * back,
+        fill=fill * back,
+        s=s,
+        c=c,
+        nu=(pole.nu + mu) * square,
+        pole=pole.nu * square,
+        value=value * problem.length**2,
+        outcome=outcome,
+        steps=steps,
+    )
 
 
-def loss(game: ReducedGame, x: Each, fill: Each, s: Each, c: Each) -> Each:
-    """Learner's sum of squares at points of the sphere."""
-    residual = game.sigma * x + (c[..., None] * (game.zeta - game.eta) - s[..., None] * game.eta)
-    rest = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz + game.lowest * fill**2
+def wanted(game: ReducedGame, s: Each, c: Each) -> Each:
+    """``eta - c zeta = s eta - c (zeta - eta)``, without cancellation for any ``c``."""
+    return np.array([s, -c]).T @ np.array([game.eta, game.zeta - game.eta])
+
+
+def loss(game: ReducedGame, residual: Each, fill: Each, c: Each) -> Each:
+    """Learner's sum of squares at points of the sphere, from their residuals within the data."""
+    rest = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz
+    if any_of(fill > 0.0):
+        rest = rest + game.lowest * fill * fill
     return np.maximum(0.0, dots(residual, residual) + rest)
 
 
@@ -173,13 +195,14 @@ class SphereRoots(NamedTuple):
 def sphere_roots(problem: ScaledGame, w: Each) -> SphereRoots:
     """Solve the quadratic; each of ``s`` and ``c`` is a ratio of positive numbers and accurate."""
     gamma = problem.gamma
-    zz, yz, ez, yy, ye, ee = ((w * w) @ problem.products).T
+    zz, yz, ez, _, yy, ye, _, _, ee = ((w * w) @ problem.products).T
     lead, half_c, half_s = zz + gamma, yz + gamma / 2, ez + gamma / 2
     # half_c^2 - lead yy, in which terms far larger than gamma cancel, is gamma (gamma/4 + ye) less
     # the Gram determinant of x_y and x_e; that one is a product of lengths.
-    along = ye / np.maximum(yy, _NOTHING)
-    across = (problem.p_e - along[..., None] * problem.p_y) * w
+    along = ye / (yy + _NOTHING)
+    across = (problem.p_e - column(along) * problem.p_y) * w
     disc = gamma * (gamma / 4 + ye) - yy * dots(across, across)
-    up_c, up_s = half_c + np.sqrt(disc), half_s + np.sqrt(disc)
+    root = np.sqrt(disc)
+    up_c, up_s = half_c + root, half_s + root
     exist = (disc >= 0.0) & (half_c >= 0.0) & (half_s >= 0.0)
     return SphereRoots(exist, (up_s / lead, ee / up_s), (yy / up_c, up_c / lead))

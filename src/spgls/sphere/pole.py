@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import frexp, ldexp, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from spgls._types import EPS, Array, Vector
 from spgls.reduced import ReducedGame
-from spgls.sphere.each import Each, any_of, choose
+from spgls.sphere.each import Each, any_of, choose, column, dots
 
 __all__ = ["Pole", "ScaledGame", "find_pole", "power_of_two", "scale_game", "scale_to_unit"]
 
 _MAX_STEPS = 200
+#: Steps back from a root longer than this, in ulps of its distance, are taken seriously.
+_BACK = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,34 +26,45 @@ class ScaledGame:
 
     game: ReducedGame
     gamma: Each
-    p_y: Vector
-    p_z: Vector
-    p_e: Vector
+    p: Array  # p_z, p_y and p_e = p_z - p_y
     noise: float  # what counts as zero, relative to the terms summed
     sigma_max: float
     length: float
 
-    @cached_property
-    def points(self) -> Array:
-        """Times ``(c, s)``: ``p_y - c p_z = s p_y - c p_e``, without cancellation."""
-        return np.array([-self.p_e, self.p_y])
+    @property
+    def p_z(self) -> Vector:
+        """Goals along the data, times the singular values."""
+        return np.asarray(self.p[0])
+
+    @property
+    def p_y(self) -> Vector:
+        """Labels along the data, times the singular values."""
+        return np.asarray(self.p[1])
+
+    @property
+    def p_e(self) -> Vector:
+        """Goals less labels along the data, times the singular values."""
+        return np.asarray(self.p[2])
 
     @cached_property
     def products(self) -> Array:
-        """Columns ``p_z^2, p_y p_z, p_e p_z, p_y^2, p_y p_e, p_e^2``."""
-        p = np.array([self.p_z, self.p_y, self.p_e])
-        return np.asarray((p[[0, 1, 2, 1, 1, 2]] * p[[0, 0, 0, 1, 2, 2]]).T)
+        """Columns ``p_i p_j`` for ``i`` and ``j`` among z, y and e."""
+        return np.asarray((self.p[:, None] * self.p).reshape(9, -1).T)
+
+    @property
+    def reach(self) -> Each:
+        """Upper bound of the multiplier's distance from its pole, ``4|g|/gamma``."""
+        slope, drift = self.p_z / 2 - self.p_y, self.game.zz / 2 - self.game.yz
+        return 4 * np.sqrt(self.gamma * dots(slope, slope) + drift**2) / self.gamma
 
     def at(self, gamma: Each) -> ScaledGame:
         """The game for other strengths, in its units."""
         other = replace(self, gamma=gamma)
-        for name in ("points", "products"):
-            other.__dict__[name] = getattr(self, name)
+        other.__dict__["products"] = self.products
         return other
 
 
-@dataclass(frozen=True, eq=False)
-class Pole:
+class Pole(NamedTuple):
     """Left end ``nu0`` of the feasible multipliers and the problem's terms there."""
 
     nu: Each
@@ -93,11 +107,9 @@ def scale_game(
     )
     return ScaledGame(
         game=unit,
-        gamma=np.float64(1.0) * gamma * (sigma_max / length) ** 2,
-        p_y=unit.sigma * unit.eta,
-        p_z=unit.sigma * unit.zeta,
-        # Formed from the difference: close labels and goals subtract without error.
-        p_e=unit.sigma * (unit.zeta - unit.eta),
+        gamma=np.multiply(gamma, (sigma_max / length) ** 2),
+        # The last from the difference: close labels and goals subtract without error.
+        p=unit.sigma * np.array([unit.zeta, unit.eta, unit.zeta - unit.eta]),
         noise=noise,
         sigma_max=sigma_max,
         length=length,
@@ -110,59 +122,57 @@ def find_pole(problem: ScaledGame) -> Pole:
     d, zeta = game.d, game.zeta
     zero = 0.0 * gamma
     if game.nullity or game.r_zz == 0.0:
-        e = np.broadcast_to(d, (*gamma.shape, game.size))
+        e = d + column(zero)
         h, n_y = zero + game.r_zz, zero + 2 * game.r_yz
         return Pole(zero, e, 1.0 / e, h, n_y, 2 * h - n_y, 2 * h, zero)
     squares, d_min = zeta**2, float(d.min())
-    nu = -game.r_zz / (gamma + float((squares / d).sum()))
-    left = nu <= -d_min / 2
-    origin, offset, h, at_low, p_low = d, 0.0, zero, left & False, zero
+    distance = -game.r_zz / (gamma + float(squares @ (1.0 / d)))
+    origin, offset, low2, h, p_low = d, 0.0, 0.0, zero, zero
+    left = distance <= -d_min / 2
+    at_low = left & False
+    # h is concave and increasing, so Newton from the left of its root never overshoots.
     if any_of(left):
+        # The origin is taken where the root is nearest, at 0 or at -min(d).
+        offset = -d_min * left
+        origin = d + column(offset)
         lowest = d == d_min
-        inverse = np.divide(1.0, d - d_min, out=np.zeros_like(d), where=~lowest)
-        low2 = float((problem.p_z[lowest] ** 2).sum())
+        low2 = float(dots(problem.p_z[lowest], problem.p_z[lowest]))
+        distance = choose(left, np.float64(max(low2 / game.zz, d_min * EPS**2)), distance)
         if low2 <= (EPS * game.zz) ** 2 * d_min:
+            inverse = np.divide(1.0, d - d_min, out=np.zeros_like(d), where=~lowest)
             h = game.r_zz - d_min * (gamma + float(squares @ inverse))
             at_low = left & (h > 0.0)
             h = choose(at_low, h, zero)
             p_low = at_low * float(np.linalg.norm(problem.p_y[lowest]))
-        offset = -d_min * left
-        origin = d + offset[..., None]
-        nu = choose(left, np.float64(max(low2 / game.zz, d_min * EPS**2)), nu)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distance, e, inverse = _roots_of_h(problem, nu, origin, offset, at_low)
-    nu = distance + offset
-    terms = game.eta * zeta
+    p_zz = problem.p_z**2
+    for _ in range(_MAX_STEPS):
+        inverse = 1.0 / (origin + column(distance))
+        excess = game.r_zz + (distance + offset) * (gamma + inverse @ squares)
+        slope = gamma + (inverse * inverse) @ p_zz
+        step = -excess / slope
+        if low2 > 0.0:
+            step = choose(left, _step_beside_pole(excess, slope, distance, low2, gamma), step)
+        step = choose(at_low, zero, step)
+        least = EPS * abs(distance)
+        distance = distance + step
+        # A step back is rounding, unless it is a long one.
+        if not any_of((step > 2 * least) | (step < -_BACK * least)):
+            break
+    distance = choose(at_low, zero, distance)
+    e, nu, terms = origin + column(distance), distance + offset, game.eta * zeta
+    low = any_of(at_low)
+    inverse = 1.0 / (np.where(e > 0.0, e, np.inf) if low else e)
     n_y = 2 * game.r_yz + nu * (gamma + 2 * (inverse @ terms))
     noise = 2 * abs(game.r_yz) + abs(nu) * (gamma + 2 * (inverse @ np.abs(terms)))
-    if any_of(at_low):
+    if low:
         sums = gamma + inverse @ (np.abs(terms) + squares)
         noise = choose(at_low, 2 * (game.r_zz + d_min * sums), noise)
     return Pole(nu, e, inverse, h, n_y, 2 * h - n_y, noise, p_low)
 
 
-def _roots_of_h(
-    problem: ScaledGame, distance: Each, origin: Each, offset: Each, at_low: Each
-) -> tuple[Each, Each, Each]:
-    """Distance of each root of ``h`` from its origin, ``d`` plus the root, and one over that.
-
-    ``h`` is concave and increasing, so Newton from the left of its root never overshoots. The
-    origin is taken where the root is nearest, at 0 or at ``-min(d)``; poles of ``d + nu`` there
-    have no root to be found.
-    """
-    game, gamma = problem.game, problem.gamma
-    squares, p_zz = game.zeta**2, problem.p_z**2
-    distance = choose(at_low, 0.0 * gamma, distance)
-    for _ in range(_MAX_STEPS):
-        e = origin + distance[..., None]
-        inverse = 1.0 / e
-        h = game.r_zz + (distance + offset) * (gamma + inverse @ squares)
-        step = -h / (gamma + (inverse * inverse) @ p_zz)
-        going = (step > 2 * EPS * abs(distance)) & ~at_low
-        if not any_of(going):
-            break
-        # From far left Newton only doubles the distance.
-        distance = choose(going, distance + step, distance)
-    if any_of(at_low):
-        inverse[e == 0.0] = 0.0
-    return distance, e, inverse
+def _step_beside_pole(h: Each, slope: Each, distance: Each, low2: float, gamma: Each) -> Each:
+    """Newton's step for ``h``, with its nearest pole ``-low2/distance`` left as it is."""
+    rest = gamma + abs(slope - gamma - low2 / distance**2)
+    linear = h + slope * distance
+    root = np.sqrt(abs(linear * linear - 4 * rest * h * distance))
+    return choose(linear < 0.0, (root - linear) / (2 * rest), -2 * h * distance / (linear + root))

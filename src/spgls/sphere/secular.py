@@ -17,8 +17,16 @@ import numpy as np
 
 from spgls._types import EPS, Vector
 from spgls.reduced import ReducedGame
-from spgls.sphere.each import Each, any_of, choose, dots
-from spgls.sphere.point import SmallSolution, SmallSolutions, build, sphere_roots, unscaled
+from spgls.sphere.each import Each, any_of, choose, column, dots
+from spgls.sphere.point import (
+    SEVERAL,
+    UNIQUE,
+    SmallSolution,
+    SmallSolutions,
+    build,
+    sphere_roots,
+    unscaled,
+)
 from spgls.sphere.pole import Pole, ScaledGame, find_pole, scale_to_unit
 from spgls.sphere.special import find_at_pole, is_degenerate, solve_degenerate
 
@@ -29,8 +37,6 @@ _MAX_STEPS = 200
 _TINY = 1e-250
 #: Entries of one array of strengths and coordinates: several of them stay in cache.
 _ENTRIES = 2**16
-#: Weights of gamma in h, N_y/2 and N_e/2.
-_SHARES = np.array([1.0, 0.5, 0.5])
 
 
 def solve_sphere(
@@ -61,7 +67,7 @@ def solve_sphere(
     problem = scale_to_unit(game, gamma, ulps * EPS)
     with np.errstate(all="ignore"):
         point = solve_degenerate(problem, tol) if is_degenerate(problem) else None
-        return unscaled(point or _solve(problem)[()], problem)
+        return _solve(problem)[()] if point is None else unscaled(point, problem)
 
 
 def solve_sphere_many(
@@ -95,7 +101,7 @@ def solve_sphere_many(
         for at in range(0, len(order), rows):
             some = order[at : at + rows]
             found.put(some, _solve(problem.at(problem.gamma[some])))
-    return unscaled(found, problem)
+    return found
 
 
 def _solve(problem: ScaledGame) -> SmallSolutions:
@@ -105,8 +111,15 @@ def _solve(problem: ScaledGame) -> SmallSolutions:
     if not any_of(hard.reached):
         return _right_of_pole(problem, pole)
     if not any_of(~hard.reached):
-        outcome = np.where(hard.several, "several", "unique")
-        return build(problem, pole, pole.inverse, hard.s, hard.c, fill=hard.fill, outcome=outcome)
+        return build(
+            problem,
+            pole,
+            pole.inverse,
+            hard.s,
+            hard.c,
+            fill=hard.fill,
+            outcome=choose(hard.several, SEVERAL, UNIQUE),
+        )
     found = SmallSolutions.empty(len(problem.gamma), problem.game.size)
     for some in (hard.reached, ~hard.reached):
         found.put(some, _solve(problem.at(problem.gamma[some])))
@@ -115,11 +128,11 @@ def _solve(problem: ScaledGame) -> SmallSolutions:
 
 def _right_of_pole(problem: ScaledGame, pole: Pole) -> SmallSolutions:
     mu, c, s, steps = _newton(problem, pole)
-    w = 1.0 / (pole.e + mu[..., None])
+    w = 1.0 / (pole.e + column(mu))
     roots = sphere_roots(problem, w)
     (s1, s2), (c1, c2) = roots.s, roots.c
     # Where the roots separate, the quadratic has more digits than the ratio N_y/2h.
-    apart = roots.exist & (s1 - s2 > 1e-3 * np.minimum(s1, c2))
+    apart = roots.exist & ((s1 - s2 > 1e-3 * s1) | (s1 - s2 > 1e-3 * c2))
     by_c, by_s = abs(c - c1) <= abs(c - c2), abs(s - s1) <= abs(s - s2)
     first = choose(c <= 0.5, by_c, by_s)
     s = choose(apart, choose(first, s1, s2), s)
@@ -129,26 +142,22 @@ def _right_of_pole(problem: ScaledGame, pole: Pole) -> SmallSolutions:
 
 def _newton(problem: ScaledGame, pole: Pole) -> Each:
     """``mu``, ``c``, ``s`` and steps: the root of ``F`` by Newton on ``1/|r|``, safeguarded."""
-    g, p_z, points, products = problem.gamma, problem.p_z, problem.points, problem.products[:, :3]
-    e, inverse, zeros = pole.e, pole.inverse, np.array([pole.h, pole.n_y / 2, pole.n_e / 2]).T
-    lo, hi, mu = _start(problem, pole)
-    shares = g[..., None] * _SHARES
-    found = np.empty((4, *g.shape))
+    g, p_z, ends, products = problem.gamma, problem.p_z, problem.p[1:], problem.products[:, :3]
+    (_, e, inverse, h0, y0, e0, *_), (lo, hi, mu) = pole, _start(problem, pole)
+    found, steps = np.empty((3, *g.shape)), np.empty(g.shape, dtype=np.intp)
     rows: Each = ...
     for step in range(1, _MAX_STEPS + 1):
-        w = 1.0 / (e + mu[..., None])
-        terms = (w * inverse) @ products
-        terms += shares
-        terms *= mu[..., None]
-        terms += zeros
-        both = terms[..., 1:] / terms[..., :1]
-        c, s = both.T
-        x = both @ points
+        w = 1.0 / (e + column(mu))
+        zz, yz, ez = ((w * inverse) @ products).T
+        h = h0 + mu * (g + zz)
+        c = (y0 + mu * (g + 2 * yz)) / (2 * h)
+        s = (e0 + mu * (g + 2 * ez)) / (2 * h)
+        x = np.array([s, -c]).T @ ends
         x *= w
         norm2, wanted = dots(x, x), g * s * c
         w *= x
         tilt = g * (c - s) / 2 - w @ p_z
-        f, drop = norm2 - wanted, dots(x, w) + tilt * tilt / terms.T[0]
+        f, drop = norm2 - wanted, dots(x, w) + tilt * tilt / h
         outside = f > 0.0
         lo, hi = choose(outside, mu, lo), choose(outside, hi, mu)
         n2 = 1.0 + choose(outside, f, 0.0 * f) * 4 / g
@@ -164,25 +173,25 @@ def _newton(problem: ScaledGame, pole: Pole) -> Each:
         if step == _MAX_STEPS or not any_of(on):
             break
         if any_of(ended):
-            found[:, rows] = mu, c, s, np.full(len(mu), step)
+            found[:, rows], steps[rows] = (mu, c, s), step
             rows = np.flatnonzero(on) if rows is ... else rows[on]
             new, g, lo, hi = new[on], g[on], lo[on], hi[on]
-            e, inverse, zeros, shares = e[on], inverse[on], zeros[on], shares[on]
+            e, inverse, h0, y0, e0 = e[on], inverse[on], h0[on], y0[on], e0[on]
         mu = new
-    found[:, rows] = mu, c, s, np.full(mu.shape, step)
-    return found
+    if rows is ...:
+        return mu, c, s, np.intp(step)
+    found[:, rows], steps[rows] = (mu, c, s), step
+    return *found, steps
 
 
 def _start(problem: ScaledGame, pole: Pole) -> tuple[Each, Each, Each]:
     """A bracket of ``mu``, and where to begin."""
-    game, gamma = problem.game, problem.gamma
+    gamma = problem.gamma
     mu = 2 * pole.p_low / np.sqrt(gamma)
-    lo = np.maximum(mu, _TINY)
+    lo = mu + _TINY
     root = pole.h == 0.0
     if any_of(root):
         steep = gamma + (pole.inverse * pole.inverse) @ problem.products[:, 0]
         mu = choose(root, abs(pole.n_y) / np.sqrt(gamma * steep), mu)
-    slope = problem.p_z / 2 - problem.p_y
-    gradient = np.sqrt(gamma * dots(slope, slope) + (game.zz / 2 - game.yz) ** 2)
-    hi = np.maximum(4 * gradient / gamma, 2 * mu)
-    return lo, hi, np.maximum(choose(mu > 0.0, mu, EPS * hi), _TINY)
+    hi = problem.reach + 2 * mu
+    return lo, hi, choose(mu > 0.0, mu, EPS * hi) + _TINY

@@ -10,7 +10,7 @@ import numpy as np
 from spgls._types import EPS, Vector
 from spgls.sphere.each import Each, any_of, choose, dots
 from spgls.sphere.fixed_norm import solve_fixed_norm
-from spgls.sphere.point import Outcome, SmallSolution, loss, sphere_roots
+from spgls.sphere.point import Outcome, SmallSolution, loss, sphere_roots, wanted
 from spgls.sphere.pole import Pole, ScaledGame, find_pole
 
 __all__ = ["AtPole", "find_at_pole", "is_degenerate", "solve_degenerate"]
@@ -32,13 +32,13 @@ def find_at_pole(problem: ScaledGame, pole: Pole) -> AtPole:
     flat = (pole.h <= tiny) & (abs(pole.n_y) <= tiny)
     c, s = pole.n_y / (2 * pole.h), pole.n_e / (2 * pole.h)
     filled = ~flat & (c >= 0.0) & (s > 0.0)
-    filled &= pole.p_low <= problem.noise * float(np.linalg.norm(problem.p_y))
     fill = several = 0.0 * gamma
     if any_of(filled):
         # What is left of the norm goes into the space where d + nu vanishes.
-        x = (s[..., None] * problem.p_y - c[..., None] * problem.p_e) * pole.inverse
+        x = problem.game.sigma * wanted(problem.game, s, c) * pole.inverse
         short = gamma * s * c - dots(x, x)
-        filled &= short >= 0.0
+        small = problem.noise * sqrt(dots(problem.p_y, problem.p_y))
+        filled &= (short >= 0.0) & (pole.p_low <= small)
         fill = np.sqrt(choose(filled, short, fill))
         several = fill > 0.0
     if any_of(flat):
@@ -85,7 +85,9 @@ def _point(
     pole: float,
     outcome: Outcome = "unique",
 ) -> SmallSolution:
-    value = float(loss(problem.game, x, fill, np.float64(s), np.float64(c)))
+    game = problem.game
+    residual = game.sigma * x - wanted(game, np.float64(s), np.float64(c))
+    value = float(loss(game, residual, np.float64(fill), c))
     return SmallSolution(x, fill, s, c, nu, pole, value, outcome, 0)
 
 
@@ -118,7 +120,7 @@ def _approach(problem: ScaledGame, nu: float, tol: float) -> SmallSolution:
     def at(log_alpha: float) -> SmallSolution:
         alpha = float(np.exp(log_alpha))
         s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
-        target = s * problem.p_y - c * problem.p_e
+        target = game.sigma * wanted(game, np.float64(s), np.float64(c))
         point = solve_fixed_norm(game.d, target, gamma * s * c, game.nullity)
         return _point(problem, point.v, point.fill, s, c, nu, nu, "unattained")
 
