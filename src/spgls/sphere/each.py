@@ -1,7 +1,7 @@
 """Arithmetic for one strength or for many: a number each, or an array with one entry for each.
 
-Formulas of the sphere problem are written for arrays of any leading shape. A single strength has
-the shape ``()``: its numbers are NumPy scalars, for which these functions cost next to nothing.
+Formulas of the sphere problem are written once, for strengths of shape ``(G,)`` or ``()``. The
+numbers of a single strength are NumPy scalars, for which these functions cost next to nothing.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from spgls.sphere.each import Each, any_of, column, dots
 from spgls.sphere.pole import Pole, ScaledGame
 
 __all__ = [
+    "SEVERAL",
+    "UNIQUE",
     "Outcome",
     "SmallSolution",
     "SmallSolutions",

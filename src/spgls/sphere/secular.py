@@ -120,6 +120,7 @@ def _solve(problem: ScaledGame) -> SmallSolutions:
             fill=hard.fill,
             outcome=choose(hard.several, SEVERAL, UNIQUE),
         )
+    # Both kinds in one chunk: each on its own.
     found = SmallSolutions.empty(len(problem.gamma), problem.game.size)
     for some in (hard.reached, ~hard.reached):
         found.put(some, _solve(problem.at(problem.gamma[some])))
@@ -127,6 +128,7 @@ def _solve(problem: ScaledGame) -> SmallSolutions:
 
 
 def _right_of_pole(problem: ScaledGame, pole: Pole) -> SmallSolutions:
+    """Optima at the roots of ``F``."""
     mu, c, s, steps = _newton(problem, pole)
     w = 1.0 / (pole.e + column(mu))
     roots = sphere_roots(problem, w)
@@ -154,16 +156,16 @@ def _newton(problem: ScaledGame, pole: Pole) -> Each:
         s = (e0 + mu * (g + 2 * ez)) / (2 * h)
         x = np.array([s, -c]).T @ ends
         x *= w
-        norm2, wanted = dots(x, x), g * s * c
+        norm2, radius2 = dots(x, x), g * s * c
         w *= x
         tilt = g * (c - s) / 2 - w @ p_z
-        f, drop = norm2 - wanted, dots(x, w) + tilt * tilt / h
+        f, drop = norm2 - radius2, dots(x, w) + tilt * tilt / h
         outside = f > 0.0
         lo, hi = choose(outside, mu, lo), choose(outside, hi, mu)
         n2 = 1.0 + choose(outside, f, 0.0 * f) * 4 / g
         new = mu + (f / drop) * n2 / (1.0 + np.sqrt(n2))
         # Before it meets a bracket that rounding may have closed on the wrong side.
-        ended = (abs(f) <= EPS * (norm2 + abs(wanted))) | (abs(new - mu) <= 2 * EPS * mu)
+        ended = (abs(f) <= EPS * (norm2 + abs(radius2))) | (abs(new - mu) <= 2 * EPS * mu)
         beyond = ~((lo < new) & (new < hi))
         if any_of(beyond):
             middle = choose(lo > _TINY, np.sqrt(lo * hi), hi / 1024.0)

@@ -66,7 +66,7 @@ def solve_degenerate(problem: ScaledGame, tol: float) -> SmallSolution | None:
     # Labels, or the gap to the goals, orthogonal to the data: c = 0, or c = 1, is stationary.
     if not problem.p_y.any() and -2 * game.r_yz >= gamma * nu0:
         nu = -2 * game.r_yz / gamma
-        return _point(problem, np.zeros(game.size), 0.0, 1.0, 0.0, nu, nu0)
+        return _point(problem, np.zeros(game.size), 0.0, 1.0, 0.0, nu=nu, pole=nu0)
     end = -2 * (game.r_zz - game.r_yz) / gamma
     if problem.p_e.any() or end < nu0:
         return None
@@ -81,6 +81,7 @@ def _point(
     fill: float,
     s: float,
     c: float,
+    *,
     nu: float,
     pole: float,
     outcome: Outcome = "unique",
@@ -107,7 +108,7 @@ def _untouched(problem: ScaledGame, tol: float) -> SmallSolution:
     nu = -low if c > 0.0 else max(-low, -2 * game.yz / gamma)
     norm = sqrt(gamma * s * c)
     outcome: Outcome = "several" if norm > 0.0 else "unique"
-    return _point(problem, np.zeros(game.size), norm, s, c, nu, -low, outcome)
+    return _point(problem, np.zeros(game.size), norm, s, c, nu=nu, pole=-low, outcome=outcome)
 
 
 def _approach(problem: ScaledGame, nu: float, tol: float) -> SmallSolution:
@@ -122,7 +123,7 @@ def _approach(problem: ScaledGame, nu: float, tol: float) -> SmallSolution:
         s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
         target = game.sigma * wanted(game, np.float64(s), np.float64(c))
         point = solve_fixed_norm(game.d, target, gamma * s * c, game.nullity)
-        return _point(problem, point.v, point.fill, s, c, nu, nu, "unattained")
+        return _point(problem, point.v, point.fill, s, c, nu=nu, pole=nu, outcome="unattained")
 
     low, high = -80.0, 80.0
     if at(low).value <= allowed:
