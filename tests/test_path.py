@@ -12,9 +12,14 @@ from spgls import Path, Population, Solution, Stats, Status, solve, solve_path
 from spgls.data import GameData
 from spgls.reduced import ReducedGame
 from spgls.solvers import GLTR, Controls, Krylov, PathSolver, Spectral, available_solvers
-from spgls.sphere import dual_bound, solve_sphere, stationarity
-from spgls.sphere.certificate_many import dual_bounds, stationarities
-from spgls.sphere.secular_many import solve_sphere_many
+from spgls.sphere import (
+    dual_bound,
+    dual_bounds,
+    solve_sphere,
+    solve_sphere_many,
+    stationarities,
+    stationarity,
+)
 
 from .catalogue import CATALOGUE, problem
 
@@ -233,7 +238,7 @@ def test_rows_equal_the_scalar_solver(kind):
 def test_regular_rows_are_not_left_to_the_scalar_solver(monkeypatch):
     rng = np.random.default_rng(0)
     small_game = random_game(rng, "plain")
-    monkeypatch.delattr("spgls.sphere.secular_many.solve_sphere")
+    monkeypatch.delattr("spgls.sphere.secular.solve_sphere")
     many = solve_sphere_many(small_game, np.geomspace(1e-4, 1e4, 200))
     assert np.isfinite(many.value).all()
     assert many.steps.max() <= 30

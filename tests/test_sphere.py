@@ -15,6 +15,7 @@ from spgls.sphere import (
     scls_terms,
     solve_fixed_norm,
     solve_sphere,
+    solve_sphere_many,
     stationarity,
     to_sphere,
 )
@@ -101,6 +102,18 @@ def test_small_point_is_feasible_and_stationary():
         if found.outcome != "unattained" and game.yy + game.zz > 0:
             # At a double root of the sphere quadratic c is only known to the root of an ulp.
             assert stationarity(game, problem.gamma, found) < 1e-8, problem
+
+
+def test_pole_beside_a_lowest_value_hardly_aimed_at():
+    """The root of ``h`` lies so close to ``-min(d)`` that plain Newton steps only double."""
+    problem = problems(990, seed=2)[989]
+    assert problem.name.startswith("near_untouched_lowest")
+    game, exact = reduced(problem), solve_exact(*problem.data)
+    many = solve_sphere_many(game, problem.gamma * np.array([0.5, 1.0, 2.0]))
+    for found in (solve_sphere(game, problem.gamma), many[1]):
+        assert found.value == pytest.approx(float(exact.value), abs=1e-15 * (game.yy + game.zz))
+        assert found.alpha == pytest.approx(float(exact.alpha), rel=1e-11)
+        assert found.value - dual_bound(game, problem.gamma, found) <= 1e-14 * (game.yy + game.zz)
 
 
 def test_dual_bound_never_exceeds_the_optimum(answers):

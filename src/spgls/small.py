@@ -18,9 +18,7 @@ from spgls.population.groups import Groups, Moments
 from spgls.population.search import FLOOR
 from spgls.providers import Population
 from spgls.reduced import ReducedGame
-from spgls.sphere.certificate_many import dual_bounds, stationarities
-from spgls.sphere.secular import Outcome
-from spgls.sphere.secular_many import SmallSolutions, solve_sphere_many
+from spgls.sphere import SmallSolutions, dual_bounds, solve_sphere_many, stationarities
 
 __all__ = ["ULPS", "Optima", "as_game", "is_paper_game", "solve_small"]
 
@@ -59,7 +57,7 @@ class Optima:
         Residuals of the optimality conditions, relative to their terms.
     proved : ndarray of bool
         Whether the proof reached the gap asked for.
-    outcome : list of {"unique", "several", "unattained"}
+    outcome : ndarray of {"unique", "several", "unattained"}
         Whether an optimum is unique, the smallest of several, or only approached.
     steps : ndarray of int
         Steps spent.
@@ -74,7 +72,7 @@ class Optima:
     bound: Vector
     slope: Vector
     proved: np.ndarray
-    outcome: list[Outcome]
+    outcome: np.ndarray
     steps: np.ndarray
 
     @classmethod
@@ -91,7 +89,7 @@ class Optima:
             bound=dual_bounds(game, gammas, small),
             slope=stationarities(game, gammas, small),
             proved=np.ones(len(small), dtype=bool),
-            outcome=list(small.outcome),
+            outcome=small.outcome,
             steps=small.steps,
         )
 
@@ -116,29 +114,23 @@ class Optima:
             bound=np.array([one.lower_bound for one in found]),
             slope=np.array([_slope(game, m, one, ridge) for m, one in zip(at, found, strict=True)]),
             proved=np.array([one.proved for one in found], dtype=bool),
-            outcome=[one.outcome for one in found],
+            outcome=np.array([one.outcome for one in found], dtype="<U10"),
             steps=np.array([one.steps for one in found]),
         )
 
     def taken(self, rows: Sequence[int]) -> Optima:
         """Some of the rows, as often as wanted."""
-        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        return Optima(**columns, outcome=[self.outcome[row] for row in rows])
+        return Optima(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def put(self, rows: Sequence[int], others: Optima) -> None:
         """Replace some rows by those of another table."""
-        for name in _COLUMNS:
-            getattr(self, name)[rows] = getattr(others, name)
-        for row, outcome in zip(rows, others.outcome, strict=True):
-            self.outcome[row] = outcome
+        for field in fields(self):
+            getattr(self, field.name)[rows] = getattr(others, field.name)
 
     @property
     def unique(self) -> np.ndarray:
         """Where the optimum is attained and the only one."""
-        return np.array([outcome == "unique" for outcome in self.outcome], dtype=bool)
-
-
-_COLUMNS = [field.name for field in fields(Optima) if field.name != "outcome"]
+        return np.asarray(self.outcome == "unique")
 
 
 def solve_small(

@@ -20,8 +20,7 @@ from spgls.population.search import FLOOR
 from spgls.population.section import Section
 from spgls.population.solve import PopulationSolution, solve_population
 from spgls.reduced import ReducedGame
-from spgls.sphere.certificate_many import dual_bounds
-from spgls.sphere.secular_many import solve_sphere_many
+from spgls.sphere import dual_bounds, solve_sphere_many
 
 __all__ = ["Optima", "solve_pairs"]
 

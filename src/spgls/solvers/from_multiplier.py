@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spgls._types import EPS, Vector
-from spgls.sphere import SmallSolution
+from spgls.sphere import Outcome, SmallSolution
 from spgls.sphere.pole import Pole, ScaledGame
-from spgls.sphere.secular import Outcome
 
 __all__ = ["recover"]
 

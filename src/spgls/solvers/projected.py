@@ -17,9 +17,9 @@ from spgls.solvers.interpolate import SETTLED, SHARPER, smaller_root
 from spgls.solvers.iterate import Controls, Iterate
 from spgls.solvers.lanczos import krylov_start
 from spgls.solvers.solution import Status
+from spgls.sphere import solve_sphere
 from spgls.sphere.dense import solve_dense
 from spgls.sphere.operator import SphereProblem
-from spgls.sphere.secular import solve_sphere
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
 
 __all__ = [

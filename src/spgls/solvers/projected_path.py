@@ -10,8 +10,8 @@ from spgls._types import Array, Vector
 from spgls.small import ULPS
 from spgls.solvers.interpolate import smaller_root
 from spgls.solvers.projected import NULL, Projection
+from spgls.sphere import solve_sphere_many
 from spgls.sphere.operator import SphereProblem
-from spgls.sphere.secular_many import solve_sphere_many
 
 __all__ = ["PathPoints", "interpolants", "path_points"]
 

@@ -25,7 +25,6 @@ from spgls.reduction import Reduction
 from spgls.small import Optima
 from spgls.solvers.solution import Solution, Stats, Status
 from spgls.sphere import build_certificate
-from spgls.sphere.secular import Outcome
 
 __all__ = [
     "Clock",
@@ -223,7 +222,7 @@ def recover(
 def status_of(
     relative_gap: float,
     tol: float,
-    outcome: Outcome,
+    outcome: str,
     *,
     otherwise: Status,
     representable: bool = True,

@@ -39,9 +39,9 @@ from spgls.solvers.from_multiplier import recover
 from spgls.solvers.iterate import Controls
 from spgls.solvers.recover import Clock, Task
 from spgls.solvers.solution import Solution, Status
-from spgls.sphere import SmallSolution, dual_bound
-from spgls.sphere.pole import Pole, ScaledGame, find_pole, power_of_two, scale_game
-from spgls.sphere.secular_many import SmallSolutions
+from spgls.sphere import SmallSolution, SmallSolutions, dual_bound
+from spgls.sphere.point import unscaled
+from spgls.sphere.pole import Pole, ScaledGame, find_pole, scale_to_unit
 
 __all__ = ["SOCP"]
 
@@ -131,34 +131,19 @@ class SOCP:
         self, clarabel: Any, game: ReducedGame, gamma: float, controls: Controls
     ) -> tuple[SmallSolution, Status | None]:
         """Solve a reduced game; also how the cone solver ended."""
-        size = game.yy + game.zz
-        if size == 0.0:
+        if game.yy + game.zz == 0.0:
             zero = np.zeros(game.size)
             return SmallSolution(zero, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, "unique", 0), None
-        sigma_max = power_of_two(float(game.sigma.max())) if game.size else 1.0
-        length = power_of_two(sqrt(size))
-        problem = scale_game(game, gamma, sigma_max, length, ULPS * EPS)
+        problem = scale_to_unit(game, gamma, ULPS * EPS)
         point, status = self._solve_scaled(clarabel, problem, controls)
-        back = length / sigma_max
-        small = SmallSolution(
-            x=point.x * back,
-            fill=point.fill * back,
-            s=point.s,
-            c=point.c,
-            nu=point.nu * sigma_max**2,
-            pole=point.pole * sigma_max**2,
-            value=point.value * length**2,
-            outcome=point.outcome,
-            steps=point.steps,
-        )
-        return small, status
+        return unscaled(point, problem), status
 
     def _solve_scaled(
         self, clarabel: Any, problem: ScaledGame, controls: Controls
     ) -> tuple[SmallSolution, Status | None]:
         game, gamma = problem.game, problem.gamma
         pole = find_pole(problem)
-        unit, accuracy = _reach(problem), self.accuracy
+        unit, accuracy = float(problem.reach or 1.0 + game.zz / gamma), self.accuracy
         allowed = controls.aim(game.yy)
         best, bound, nu, steps, status = None, -np.inf, pole.nu, 0, None
         for _ in range(self.rounds):
@@ -182,14 +167,6 @@ class SOCP:
             unit *= share
         assert best is not None
         return replace(best, nu=nu, steps=steps), status
-
-
-def _reach(problem: ScaledGame) -> float:
-    """Upper bound of the multiplier's distance from the pole, ``4|g|/gamma``."""
-    game, gamma = problem.game, problem.gamma
-    slope = problem.p_z / 2 - problem.p_y
-    reach = 4 * sqrt(gamma * float(slope @ slope) + (game.zz / 2 - game.yz) ** 2) / gamma
-    return reach or 1.0 + game.zz / gamma
 
 
 def _cone_program(

@@ -12,19 +12,24 @@ of which a spectral reduction knows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import sqrt
 from typing import Literal
 
 import numpy as np
 
-from spgls._types import EPS
+from spgls._types import EPS, Vector
 from spgls.reduced import ReducedGame
-from spgls.sphere.secular import SmallSolution
+from spgls.sphere.each import Each, column, dots
+from spgls.sphere.point import SmallSolution, SmallSolutions, wanted
 
 __all__ = [
     "Certificate",
     "build_certificate",
     "dual_bound",
+    "dual_bounds",
+    "stationarities",
     "stationarity",
     "stationarity_unit",
 ]
@@ -32,6 +37,10 @@ __all__ = [
 #: Steps to the right of the multiplier, over the largest eigenvalue: at a pole itself the bound is
 #: not defined, and how close to it rounding lets us go depends on the game.
 _NUDGES = np.concatenate([[0.0], EPS ** np.arange(4.0, 1.0, -0.5), EPS * 16.0 ** np.arange(5)])
+#: A bound this close to its value, in ulps of the labels and goals, need not be improved.
+_SHARP = 16.0
+#: Entries of one array of strengths and coordinates.
+_ENTRIES = 2**15
 
 
 @dataclass(frozen=True)
@@ -66,45 +75,91 @@ class Certificate:
 
 
 def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
-    """Best lower bound on the value of the game near the multiplier of a solution."""
-    if game.size + game.nullity == 0:
-        return game.yy
+    """Lower bound on the value of the game at the multiplier of a solution, or just beside it."""
+    at = np.float64(small.s), np.float64(small.c), np.float64(small.nu)
+    bound = _bounds(game, gamma, *at)
+    sharp = small.value - bound <= _SHARP * EPS * (game.yy + game.zz)
+    return float(bound if sharp else _best_beside(game, gamma, *at))
+
+
+def dual_bounds(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
+    """:func:`dual_bound` for each of several strengths."""
+    bounds = np.empty(len(small))
+    for rows in _chunks(len(small), game.size):
+        bounds[rows] = _bounds(game, gammas[rows], small.s[rows], small.c[rows], small.nu[rows])
+    dull = np.flatnonzero(~(small.value - bounds <= _SHARP * EPS * (game.yy + game.zz)))
+    for part in _chunks(len(dull), game.size * len(_NUDGES)):
+        few = dull[part]
+        bounds[few] = _best_beside(game, gammas[few], small.s[few], small.c[few], small.nu[few])
+    return bounds
+
+
+def _chunks(count: int, size: int) -> Iterator[slice]:
+    rows = max(_ENTRIES // max(size, 1), 1)
+    return (slice(at, at + rows) for at in range(0, count, rows))
+
+
+def _best_beside(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
+    """Best of the bounds at multipliers just right of ``nu``."""
     top = float(game.d.max()) if game.size else 1.0
-    nu = small.nu + (top + abs(small.nu)) * _NUDGES
+    beside = nu + np.multiply.outer(_NUDGES, top + abs(nu))
+    return _bounds(game, gamma, s, c, beside).max(axis=0)
+
+
+def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
+    """``D(nu)``, or minus infinity where the Lagrangian is not convex."""
+    if game.size + game.nullity == 0:
+        return np.full(nu.shape, game.yy)
     if game.nullity:
         nu = np.maximum(nu, 0.0)
-    c, s = small.c, small.s
-    # Labels less goals, without cancellation when the two are close and c is near one.
-    rest = game.eta - c * game.zeta if c <= 0.5 else s * game.zeta - (game.zeta - game.eta)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shrink = nu[:, None] / (game.d + nu[:, None])
+    rest = wanted(game, s, c)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shrink = column(nu) / (game.d + column(nu))
         h = game.r_zz + shrink @ game.zeta**2 + gamma * nu
-        t = c * game.r_zz - game.r_yz - shrink @ (game.zeta * rest) + gamma * nu * (c - s) / 2
+        shrink = shrink * rest
+        t = c * game.r_zz - game.r_yz - shrink @ game.zeta + gamma * nu * (c - s) / 2
         outside = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz
-        bound = outside + shrink @ rest**2 - nu * gamma * s * c - t**2 / h
+        bound = outside + dots(shrink, rest) - nu * gamma * s * c - t**2 / h
     convex = (nu >= -game.lowest) & (h > 0.0) & np.isfinite(bound)
-    return float(bound[convex].max()) if convex.any() else -np.inf
+    return np.where(convex, bound, -np.inf)
 
 
 def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
     """Residual of ``(H + lambda I) r = -g``, in the paper's variables and relative to its terms."""
+    at = np.float64(small.s), np.float64(small.c), np.float64(small.nu)
+    return float(_residuals(game, gamma, small.x, small.fill, *at))
+
+
+def stationarities(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
+    """:func:`stationarity` for each of several strengths."""
+    residuals = np.empty(len(small))
+    for rows in _chunks(len(small), game.size):
+        each = small.x[rows], small.fill[rows], small.s[rows], small.c[rows], small.nu[rows]
+        residuals[rows] = _residuals(game, gammas[rows], *each)
+    return residuals
+
+
+def _residuals(
+    game: ReducedGame, gamma: Each, x: Each, fill: Each, s: Each, c: Each, nu: Each
+) -> Each:
     if game.size + game.nullity == 0:
-        return 0.0
-    half = np.sqrt(gamma) / 2
-    residual = game.sigma * small.x + small.c * game.zeta - game.eta
-    inside = half * (game.sigma * residual + small.nu * small.x)
-    goal = float(game.zeta @ residual) + small.c * game.r_zz - game.r_yz
-    last = goal / 2 + gamma * small.nu * (small.c - small.s) / 4
-    fill = half * (game.lowest + small.nu) * small.fill
-    norm = float(np.sqrt(inside @ inside + last**2 + fill**2))
-    return norm / stationarity_unit(game, gamma, small.nu) if norm else 0.0
+        return 0.0 * nu
+    error = game.sigma * x
+    error -= wanted(game, s, c)
+    goal = error @ game.zeta + c * game.r_zz - game.r_yz
+    last = goal / 2 + gamma * nu * (c - s) / 4
+    error *= game.sigma
+    error += column(nu) * x
+    inside = dots(error, error) + ((game.lowest + nu) * fill) ** 2
+    return np.sqrt(gamma / 4 * inside + last**2) / stationarity_unit(game, gamma, nu)
 
 
-def stationarity_unit(game: ReducedGame, gamma: float, nu: float) -> float:
+def stationarity_unit(game: ReducedGame, gamma: Each, nu: Each) -> Each:
     """``|L| (|y| + |z|) + |lambda|``: the size of the terms that have to cancel at an optimum."""
     top = float(game.sigma.max()) if game.size else 0.0
-    norm = (np.sqrt(gamma) * top + np.sqrt(game.zz)) / 2
-    return float(norm * (np.sqrt(game.yy) + np.sqrt(game.zz)) + gamma * abs(nu) / 4) or 1.0
+    norm = (np.sqrt(gamma) * top + sqrt(game.zz)) / 2
+    unit = norm * (sqrt(game.yy) + sqrt(game.zz)) + gamma * abs(nu) / 4
+    return unit + (unit == 0.0)
 
 
 def build_certificate(

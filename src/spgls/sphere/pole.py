@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import frexp, ldexp
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import frexp, ldexp, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls._types import EPS, Array, Vector
 from spgls.reduced import ReducedGame
+from spgls.sphere.each import Each, any_of, choose, column, dots
 
-__all__ = ["Pole", "ScaledGame", "find_pole", "power_of_two", "scale_game"]
+__all__ = ["Pole", "ScaledGame", "find_pole", "power_of_two", "scale_game", "scale_to_unit"]
 
 _MAX_STEPS = 200
+#: Steps back from a root longer than this, in ulps of its distance, are taken seriously.
+_BACK = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,24 +25,56 @@ class ScaledGame:
     """A game in units in which ``max(d)`` and ``|y|^2 + |z|^2`` lie between 1/4 and 1."""
 
     game: ReducedGame
-    gamma: float
-    p_y: Vector
-    p_z: Vector
-    p_e: Vector
+    gamma: Each
+    p: Array  # p_z, p_y and p_e = p_z - p_y
     noise: float  # what counts as zero, relative to the terms summed
+    sigma_max: float
+    length: float
+
+    @property
+    def p_z(self) -> Vector:
+        """Goals along the data, times the singular values."""
+        return np.asarray(self.p[0])
+
+    @property
+    def p_y(self) -> Vector:
+        """Labels along the data, times the singular values."""
+        return np.asarray(self.p[1])
+
+    @property
+    def p_e(self) -> Vector:
+        """Goals less labels along the data, times the singular values."""
+        return np.asarray(self.p[2])
+
+    @cached_property
+    def products(self) -> Array:
+        """Columns ``p_i p_j`` for ``i`` and ``j`` among z, y and e."""
+        return np.asarray((self.p[:, None] * self.p).reshape(9, -1).T)
+
+    @property
+    def reach(self) -> Each:
+        """Upper bound of the multiplier's distance from its pole, ``4|g|/gamma``."""
+        slope, drift = self.p_z / 2 - self.p_y, self.game.zz / 2 - self.game.yz
+        return 4 * np.sqrt(self.gamma * dots(slope, slope) + drift**2) / self.gamma
+
+    def at(self, gamma: Each) -> ScaledGame:
+        """The game for other strengths, in its units."""
+        other = replace(self, gamma=gamma)
+        other.__dict__["products"] = self.products
+        return other
 
 
-@dataclass(frozen=True, eq=False)
-class Pole:
+class Pole(NamedTuple):
     """Left end ``nu0`` of the feasible multipliers and the problem's terms there."""
 
-    nu: float
-    e: Vector  # d + nu0, without cancellation
-    h: float
-    n_y: float
-    n_e: float
-    noise: float  # magnitude of the terms n_y and n_e were summed from
-    low: np.ndarray  # where d + nu0 vanishes
+    nu: Each
+    e: Each  # d + nu0, without cancellation
+    inverse: Each  # 1/e, and zero where e is
+    h: Each
+    n_y: Each
+    n_e: Each
+    noise: Each  # magnitude of the terms n_y and n_e were summed from
+    p_low: Each  # norm of p_y where e vanishes
 
 
 def power_of_two(x: float) -> float:
@@ -45,8 +82,17 @@ def power_of_two(x: float) -> float:
     return ldexp(1.0, frexp(x)[1])
 
 
+def scale_to_unit(game: ReducedGame, gamma: Each, noise: float) -> ScaledGame:
+    """The game in units in which its singular values, labels and goals are of order one.
+
+    Powers of two: close labels and goals must stay exactly as close as they are.
+    """
+    sigma_max = power_of_two(float(game.sigma.max())) if game.size else 1.0
+    return scale_game(game, gamma, sigma_max, power_of_two(sqrt(game.yy + game.zz)), noise)
+
+
 def scale_game(
-    game: ReducedGame, gamma: float, sigma_max: float, length: float, noise: float
+    game: ReducedGame, gamma: Each, sigma_max: float, length: float, noise: float
 ) -> ScaledGame:
     """Divide singular values by ``sigma_max``, labels and goals by ``length``."""
     size = length**2
@@ -61,12 +107,12 @@ def scale_game(
     )
     return ScaledGame(
         game=unit,
-        gamma=gamma * (sigma_max / length) ** 2,
-        p_y=unit.sigma * unit.eta,
-        p_z=unit.sigma * unit.zeta,
-        # Formed from the difference: close labels and goals subtract without error.
-        p_e=unit.sigma * (unit.zeta - unit.eta),
+        gamma=np.multiply(gamma, (sigma_max / length) ** 2),
+        # The last from the difference: close labels and goals subtract without error.
+        p=unit.sigma * np.array([unit.zeta, unit.eta, unit.zeta - unit.eta]),
         noise=noise,
+        sigma_max=sigma_max,
+        length=length,
     )
 
 
@@ -74,64 +120,59 @@ def find_pole(problem: ScaledGame) -> Pole:
     """Largest ``nu`` at which the Hessian of the Lagrangian is singular."""
     game, gamma = problem.game, problem.gamma
     d, zeta = game.d, game.zeta
-    none = np.zeros(game.size, dtype=bool)
+    zero = 0.0 * gamma
     if game.nullity or game.r_zz == 0.0:
-        n_y = 2 * game.r_yz
-        return Pole(0.0, d, game.r_zz, n_y, 2 * (game.r_zz - game.r_yz), 2 * game.r_zz, none)
-    d_min = float(d.min())
-    gaps = d - d_min
-    low = gaps == 0.0
-    nu, e = _root_of_h(problem, d_min, gaps)
-    if e is not None:
-        terms = game.eta * zeta / e
-        n_y = 2 * game.r_yz + nu * (gamma + 2 * float(terms.sum()))
-        noise = 2 * abs(game.r_yz) + abs(nu) * (gamma + 2 * float(np.abs(terms).sum()))
-        return Pole(nu, e, 0.0, n_y, -n_y, noise, none)
-    inverse = np.divide(1.0, gaps, out=np.zeros_like(gaps), where=~low)
-    yz, zz = game.eta * zeta * inverse, zeta**2 * inverse
-    h = game.r_zz - d_min * (gamma + float(zz.sum()))
-    n_y = 2 * game.r_yz - d_min * (gamma + 2 * float(yz.sum()))
-    noise = 2 * (game.r_zz + d_min * (gamma + float(np.abs(yz).sum() + zz.sum())))
-    return Pole(-d_min, gaps, h, n_y, 2 * h - n_y, noise, low)
-
-
-def _root_of_h(problem: ScaledGame, d_min: float, gaps: Vector) -> tuple[float, Vector | None]:
-    """Root of ``h`` in ``(-d_min, 0)`` and ``d`` plus it, or ``(-d_min, None)``.
-
-    ``h`` is concave and increasing, so Newton from the left of its root never overshoots. The
-    origin is taken where the root is nearest, at 0 or at ``-d_min``.
-    """
-    game, gamma = problem.game, problem.gamma
-    d, zeta = game.d, game.zeta
+        e = d + column(zero)
+        h, n_y = zero + game.r_zz, zero + 2 * game.r_yz
+        return Pole(zero, e, 1.0 / e, h, n_y, 2 * h - n_y, 2 * h, zero)
+    squares, d_min = zeta**2, float(d.min())
+    distance = -game.r_zz / (gamma + float(squares @ (1.0 / d)))
+    origin, offset, low2, h, p_low = d, 0.0, 0.0, zero, zero
+    left = distance <= -d_min / 2
+    at_low = left & False
+    # h is concave and increasing, so Newton from the left of its root never overshoots.
+    if any_of(left):
+        # The origin is taken where the root is nearest, at 0 or at -min(d).
+        offset = -d_min * left
+        origin = d + column(offset)
+        lowest = d == d_min
+        low2 = float(dots(problem.p_z[lowest], problem.p_z[lowest]))
+        distance = choose(left, np.float64(max(low2 / game.zz, d_min * EPS**2)), distance)
+        if low2 <= (EPS * game.zz) ** 2 * d_min:
+            inverse = np.divide(1.0, d - d_min, out=np.zeros_like(d), where=~lowest)
+            h = game.r_zz - d_min * (gamma + float(squares @ inverse))
+            at_low = left & (h > 0.0)
+            h = choose(at_low, h, zero)
+            p_low = at_low * float(np.linalg.norm(problem.p_y[lowest]))
     p_zz = problem.p_z**2
-    nu = -game.r_zz / (gamma + float((zeta**2 / d).sum()))
-    if nu > -d_min / 2:
-        for _ in range(_MAX_STEPS):
-            w = 1.0 / (d + nu)
-            h = game.r_zz + nu * (gamma + float(zeta**2 @ w))
-            step = -h / (gamma + float(p_zz @ w**2))
-            nu += step
-            if abs(step) <= 2 * EPS * abs(nu):
-                break
-        if nu > -d_min / 2:
-            return nu, d + nu
-    low = gaps == 0.0
-    p_low = float(p_zz[low].sum())
-    rest, gaps_rest = p_zz[~low], gaps[~low]
-    if p_low <= (EPS * game.zz) ** 2 * d_min:
-        at_pole = game.r_zz - d_min * (gamma + float((zeta[~low] ** 2 / gaps_rest).sum()))
-        if at_pole > 0.0:
-            return -d_min, None
-    # h = room - p_low/g - sum rest/(gaps + g) with g the distance from -d_min.
-    room = game.zz - gamma * d_min
-    g = max(p_low / game.zz, d_min * EPS**2)
     for _ in range(_MAX_STEPS):
-        w = 1.0 / (gaps_rest + g)
-        h = room + gamma * g - p_low / g - float(rest @ w)
-        slope = gamma + p_low / g**2 + float(rest @ w**2)
-        step = -h / slope
-        if step <= 2 * EPS * g:
+        inverse = 1.0 / (origin + column(distance))
+        excess = game.r_zz + (distance + offset) * (gamma + inverse @ squares)
+        slope = gamma + (inverse * inverse) @ p_zz
+        step = -excess / slope
+        if low2 > 0.0:
+            step = choose(left, _step_beside_pole(excess, slope, distance, low2, gamma), step)
+        step = choose(at_low, zero, step)
+        least = EPS * abs(distance)
+        distance = distance + step
+        # A step back is rounding, unless it is a long one.
+        if not any_of((step > 2 * least) | (step < -_BACK * least)):
             break
-        # From far left Newton only doubles g; the nearest pole alone gives a better lower bound.
-        g += step
-    return g - d_min, gaps + g
+    distance = choose(at_low, zero, distance)
+    e, nu, terms = origin + column(distance), distance + offset, game.eta * zeta
+    low = any_of(at_low)
+    inverse = 1.0 / (np.where(e > 0.0, e, np.inf) if low else e)
+    n_y = 2 * game.r_yz + nu * (gamma + 2 * (inverse @ terms))
+    noise = 2 * abs(game.r_yz) + abs(nu) * (gamma + 2 * (inverse @ np.abs(terms)))
+    if low:
+        sums = gamma + inverse @ (np.abs(terms) + squares)
+        noise = choose(at_low, 2 * (game.r_zz + d_min * sums), noise)
+    return Pole(nu, e, inverse, h, n_y, 2 * h - n_y, noise, p_low)
+
+
+def _step_beside_pole(h: Each, slope: Each, distance: Each, low2: float, gamma: Each) -> Each:
+    """Newton's step for ``h``, with its nearest pole ``-low2/distance`` left as it is."""
+    rest = gamma + abs(slope - gamma - low2 / distance**2)
+    linear = h + slope * distance
+    root = np.sqrt(abs(linear * linear - 4 * rest * h * distance))
+    return choose(linear < 0.0, (root - linear) / (2 * rest), -2 * h * distance / (linear + root))

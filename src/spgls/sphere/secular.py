@@ -1,4 +1,4 @@
-"""The sphere problem for one strength of provider, solved to rounding in singular coordinates.
+"""The sphere problem, solved to rounding in singular coordinates for any number of strengths.
 
 Unknowns are ``c = alpha/(1+alpha)``, ``s = 1-c`` and ``x = s v``. The game is
 
@@ -13,66 +13,30 @@ vanishes. Everything is evaluated as a function of ``mu``, the distance from tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import sqrt
-from typing import Literal
-
 import numpy as np
 
 from spgls._types import EPS, Vector
 from spgls.reduced import ReducedGame
-from spgls.sphere.fixed_norm import solve_fixed_norm
-from spgls.sphere.pole import Pole, ScaledGame, find_pole, power_of_two, scale_game
+from spgls.sphere.each import Each, any_of, choose, column, dots
+from spgls.sphere.point import (
+    SEVERAL,
+    UNIQUE,
+    SmallSolution,
+    SmallSolutions,
+    build,
+    sphere_roots,
+    unscaled,
+)
+from spgls.sphere.pole import Pole, ScaledGame, find_pole, scale_to_unit
+from spgls.sphere.special import find_at_pole, is_degenerate, solve_degenerate
 
-__all__ = ["SmallSolution", "solve_sphere"]
+__all__ = ["solve_sphere", "solve_sphere_many"]
 
 _MAX_STEPS = 200
 #: Multipliers closer to the pole than this, in units of the largest singular value, are at it.
 _TINY = 1e-250
-
-Outcome = Literal["unique", "several", "unattained"]
-
-
-@dataclass(frozen=True, eq=False)
-class SmallSolution:
-    """Optimum of one game in singular coordinates.
-
-    Attributes
-    ----------
-    x : ndarray
-        ``s`` times the coordinates of the coefficients.
-    fill : float
-        ``s`` times the norm of the coefficients in the null space of the data, or in the space of
-        its lowest singular value if there is none; any direction in it is as good.
-    s, c : float
-        ``1/(1+alpha)`` and ``alpha/(1+alpha)``, each to full relative accuracy.
-    nu : float
-        Multiplier of ``|x|^2 = gamma s c``.
-    pole : float
-        Left end of the multipliers that prove optimality.
-    value : float
-        Learner's sum of squares.
-    outcome : {"unique", "several", "unattained"}
-        Whether the optimum is unique, one of several (the smallest ``alpha`` is returned), or only
-        approached as the coefficients grow.
-    steps : int
-        Newton steps spent.
-    """
-
-    x: Vector
-    fill: float
-    s: float
-    c: float
-    nu: float
-    pole: float
-    value: float
-    outcome: Outcome
-    steps: int
-
-    @property
-    def alpha(self) -> float:
-        """Squared priced norm of the coefficients over gamma."""
-        return self.c / self.s
+#: Entries of one array of strengths and coordinates: several of them stay in cache.
+_ENTRIES = 2**16
 
 
 def solve_sphere(
@@ -97,253 +61,139 @@ def solve_sphere(
     -------
     SmallSolution
     """
-    size = game.yy + game.zz
-    if size == 0.0 or game.size + game.nullity == 0:
+    if game.yy + game.zz == 0.0 or game.size + game.nullity == 0:
         # Nothing to predict, or nothing that anyone could change: stay at zero.
         return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, game.yy, "unique", 0)
-    # Powers of two: close labels and goals must stay exactly as close as they are.
-    sigma_max = power_of_two(float(game.sigma.max())) if game.size else 1.0
-    length = power_of_two(sqrt(size))
-    scaled = scale_game(game, gamma, sigma_max, length, ulps * EPS)
-    point = _solve_scaled(scaled, tol)
-    back = length / sigma_max
-    return SmallSolution(
-        x=point.x * back,
-        fill=point.fill * back,
-        s=point.s,
-        c=point.c,
-        nu=point.nu * sigma_max**2,
-        pole=point.pole * sigma_max**2,
-        value=point.value * length**2,
-        outcome=point.outcome,
-        steps=point.steps,
-    )
+    problem = scale_to_unit(game, gamma, ulps * EPS)
+    with np.errstate(all="ignore"):
+        point = solve_degenerate(problem, tol) if is_degenerate(problem) else None
+        return _solve(problem)[()] if point is None else unscaled(point, problem)
 
 
-def _solve_scaled(problem: ScaledGame, tol: float) -> SmallSolution:
-    game, gamma = problem.game, problem.gamma
-    if not problem.p_y.any() and not problem.p_z.any():
-        return _untouched(problem, tol)
-    pole = find_pole(problem)
-    # Labels, or the gap to the goals, orthogonal to the data: c = 0, or c = 1, is stationary.
-    if not problem.p_y.any() and -2 * game.r_yz >= gamma * pole.nu:
-        nu = -2 * game.r_yz / gamma
-        return _finish(problem, np.zeros(game.size), 0.0, 1.0, 0.0, nu, pole.nu, 0)
-    reads_goal = not problem.p_e.any()
-    end = -2 * (game.r_zz - game.r_yz) / gamma
-    if reads_goal and end > pole.nu:
-        return _approach(problem, end, tol)
-    hard = _hard_case(problem, pole)
-    if hard is not None:
-        return hard
-    if reads_goal and end == pole.nu:
-        return _approach(problem, end, tol)
-    return _newton(problem, pole)
+def solve_sphere_many(
+    game: ReducedGame, gammas: Vector, *, tol: float = 1e-9, ulps: float = 2.0
+) -> SmallSolutions:
+    """Solve the game for providers of every strength in ``gammas``.
 
+    Parameters
+    ----------
+    game, tol, ulps
+        As for :func:`solve_sphere`.
+    gammas : ndarray of shape (G,)
+        Strengths, positive and finite, in any order.
 
-def _value(game: ReducedGame, x: Vector, fill: float, s: float, c: float) -> float:
-    residual = game.sigma * x + _blend(game.zeta - game.eta, game.zeta, -game.eta, s, c)
-    rest = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz + game.lowest * fill**2
-    return max(0.0, float(residual @ residual) + rest)
-
-
-def _blend(gap: Vector, goal: Vector, minus_label: Vector, s: float, c: float) -> Vector:
-    """``c goal - label``, written as ``(goal - label) - s goal`` where ``s`` is the small one."""
-    return minus_label + c * goal if c <= 0.5 else gap - s * goal
-
-
-def _finish(
-    problem: ScaledGame,
-    x: Vector,
-    fill: float,
-    s: float,
-    c: float,
-    nu: float,
-    pole: float,
-    steps: int,
-    outcome: Outcome = "unique",
-) -> SmallSolution:
-    """Put the point on the sphere exactly and evaluate it."""
-    norm2 = float(x @ x)
-    if fill == 0.0 and norm2 > 0.0:
-        x = x * sqrt(problem.gamma * s * c / norm2)
-    value = _value(problem.game, x, fill, s, c)
-    return SmallSolution(x, fill, s, c, nu, pole, value, outcome, steps)
-
-
-def _untouched(problem: ScaledGame, tol: float) -> SmallSolution:
-    """Labels and goals orthogonal to the data: a scalar quadratic in ``c``."""
-    game, gamma = problem.game, problem.gamma
-    low = game.lowest
-    price = gamma * low
-    curvature = game.zz - price
-    if curvature > 0.0:
-        c = min(max((game.yz - price / 2) / curvature, 0.0), 1.0)
-    else:
-        c = 1.0 if game.zz < 2 * game.yz else 0.0
-    if c == 1.0:
-        return _approach(problem, max(-low, -2 * (game.zz - game.yz) / gamma), tol)
-    s = 1.0 - c if c < 0.5 else (game.zz - game.yz - price / 2) / curvature
-    nu = -low if c > 0.0 else max(-low, -2 * game.yz / gamma)
-    norm = sqrt(gamma * s * c)
-    outcome: Outcome = "several" if norm > 0.0 else "unique"
-    return _finish(problem, np.zeros(game.size), norm, s, c, nu, -low, 0, outcome)
-
-
-def _sphere_quadratic(
-    problem: ScaledGame, inverse: Vector
-) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Both ``(s, c)`` with ``|x(c)|^2 = gamma s c`` at a fixed multiplier, smaller ``c`` first.
-
-    Each of ``s`` and ``c`` is the ratio of positive numbers, so neither loses digits.
+    Returns
+    -------
+    SmallSolutions
+        Row by row what :func:`solve_sphere` would return, to rounding.
     """
-    gamma = problem.gamma
-    x_y, x_z, x_e = problem.p_y * inverse, problem.p_z * inverse, problem.p_e * inverse
-    yy, ye, ee = float(x_y @ x_y), float(x_y @ x_e), float(x_e @ x_e)
-    lead = float(x_z @ x_z) + gamma
-    half_c = float(x_y @ x_z) + gamma / 2
-    half_s = float(x_e @ x_z) + gamma / 2
-    # half_c^2 - lead yy, in which terms far larger than gamma cancel, is gamma (gamma/4 + ye) less
-    # the Gram determinant of x_y and x_e; that one is a product of lengths.
-    across = x_e - (ye / yy) * x_y if yy > 0.0 else x_e
-    disc = gamma * (gamma / 4 + ye) - yy * float(across @ across)
-    if disc < 0.0 or half_c < 0.0 or half_s < 0.0:
-        return None
-    root = sqrt(disc)
-    small_c = yy / (half_c + root) if yy > 0.0 else 0.0
-    small_s = ee / (half_s + root) if ee > 0.0 else 0.0
-    return ((half_s + root) / lead, small_c), (small_s, (half_c + root) / lead)
+    # Numbers are faster than arrays of one.
+    plain = len(gammas) > 1 and game.size > 0 and game.yy + game.zz > 0.0
+    problem = scale_to_unit(game, gammas, ulps * EPS) if plain else None
+    if problem is None or is_degenerate(problem):
+        alone = [solve_sphere(game, gamma, tol=tol, ulps=ulps) for gamma in gammas.tolist()]
+        return SmallSolutions.of(alone)
+    found = SmallSolutions.empty(len(gammas), game.size)
+    # Rows further apart take different numbers of steps: neighbours share a chunk.
+    order = np.argsort(gammas)
+    rows = max(_ENTRIES // game.size, 1)
+    with np.errstate(all="ignore"):
+        for at in range(0, len(order), rows):
+            some = order[at : at + rows]
+            found.put(some, _solve(problem.at(problem.gamma[some])))
+    return found
 
 
-def _hard_case(problem: ScaledGame, pole: Pole) -> SmallSolution | None:
-    """Return the optimum at the pole itself, if the sphere can be reached there."""
-    gamma = problem.gamma
-    inverse = np.divide(1.0, pole.e, out=np.zeros_like(pole.e), where=~pole.low)
-    if pole.h <= problem.noise * pole.noise and abs(pole.n_y) <= problem.noise * pole.noise:
-        pairs = _sphere_quadratic(problem, inverse)
-        if pairs is None:
-            return None
-        (s, c), (s_other, _) = pairs
-        if s == 0.0:
-            return None
-        x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * inverse
-        outcome: Outcome = "several" if s - s_other > problem.noise * s else "unique"
-        return _finish(problem, x, 0.0, s, c, pole.nu, pole.nu, 0, outcome)
-    if pole.h == 0.0:
-        return None
-    c, s = pole.n_y / (2 * pole.h), pole.n_e / (2 * pole.h)
-    if not (c >= 0.0 and s > 0.0):
-        return None
-    p_low = problem.p_y[pole.low]
-    if float(np.linalg.norm(p_low)) > problem.noise * float(np.linalg.norm(problem.p_y)):
-        return None
-    x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * inverse
-    short = gamma * s * c - float(x @ x)
-    if short < 0.0:
-        return None
-    fill = sqrt(short)
-    outcome = "several" if fill > 0.0 else "unique"
-    return _finish(problem, x, fill, s, c, pole.nu, pole.nu, 0, outcome)
+def _solve(problem: ScaledGame) -> SmallSolutions:
+    """Optima at the poles or right of them, with the shape of the strengths."""
+    pole = find_pole(problem)
+    hard = find_at_pole(problem, pole)
+    if not any_of(hard.reached):
+        return _right_of_pole(problem, pole)
+    if not any_of(~hard.reached):
+        return build(
+            problem,
+            pole,
+            pole.inverse,
+            hard.s,
+            hard.c,
+            fill=hard.fill,
+            outcome=choose(hard.several, SEVERAL, UNIQUE),
+        )
+    # Both kinds in one chunk: each on its own.
+    found = SmallSolutions.empty(len(problem.gamma), problem.game.size)
+    for some in (hard.reached, ~hard.reached):
+        found.put(some, _solve(problem.at(problem.gamma[some])))
+    return found
 
 
-def _newton(problem: ScaledGame, pole: Pole) -> SmallSolution:
-    """Find the root of ``F`` right of the pole, by Newton on ``1/|r|``, safeguarded."""
-    game, gamma = problem.game, problem.gamma
-    p_y, p_z, p_e = problem.p_y, problem.p_z, problem.p_e
-    e_safe = np.where(pole.low, 1.0, pole.e)
-    zz, yz, ez = p_z**2 / e_safe, p_y * p_z / e_safe, p_e * p_z / e_safe
-    lo, mu = 0.0, 0.0
-    if pole.low.any():
-        mu = lo = 2 * float(np.linalg.norm(p_y[pole.low])) / sqrt(gamma)
-    if pole.h == 0.0 and mu == 0.0:
-        steep = gamma + float((zz / e_safe).sum())
-        mu = abs(pole.n_y) / sqrt(gamma * steep)
-    drift = game.zz / 2 - game.yz
-    gradient = sqrt(gamma * float((p_z / 2 - p_y) @ (p_z / 2 - p_y)) + drift**2)
-    hi = max(4 * gradient / gamma, 2 * mu)
-    mu = max(mu or EPS * hi, _TINY)
-    best = _evaluate(problem, pole, zz, yz, ez, mu)
-    steps = 0
-    while steps < _MAX_STEPS:
-        steps += 1
-        f, slope, scale = best.f, best.slope, best.scale
-        if abs(f) <= EPS * scale:
+def _right_of_pole(problem: ScaledGame, pole: Pole) -> SmallSolutions:
+    """Optima at the roots of ``F``."""
+    mu, c, s, steps = _newton(problem, pole)
+    w = 1.0 / (pole.e + column(mu))
+    roots = sphere_roots(problem, w)
+    (s1, s2), (c1, c2) = roots.s, roots.c
+    # Where the roots separate, the quadratic has more digits than the ratio N_y/2h.
+    apart = roots.exist & ((s1 - s2 > 1e-3 * s1) | (s1 - s2 > 1e-3 * c2))
+    by_c, by_s = abs(c - c1) <= abs(c - c2), abs(s - s1) <= abs(s - s2)
+    first = choose(c <= 0.5, by_c, by_s)
+    s = choose(apart, choose(first, s1, s2), s)
+    c = choose(apart, choose(first, c1, c2), c)
+    return build(problem, pole, w, s, c, mu, steps=steps)
+
+
+def _newton(problem: ScaledGame, pole: Pole) -> Each:
+    """``mu``, ``c``, ``s`` and steps: the root of ``F`` by Newton on ``1/|r|``, safeguarded."""
+    g, p_z, ends, products = problem.gamma, problem.p_z, problem.p[1:], problem.products[:, :3]
+    (_, e, inverse, h0, y0, e0, *_), (lo, hi, mu) = pole, _start(problem, pole)
+    found, steps = np.empty((3, *g.shape)), np.empty(g.shape, dtype=np.intp)
+    rows: Each = ...
+    for step in range(1, _MAX_STEPS + 1):
+        w = 1.0 / (e + column(mu))
+        zz, yz, ez = ((w * inverse) @ products).T
+        h = h0 + mu * (g + zz)
+        c = (y0 + mu * (g + 2 * yz)) / (2 * h)
+        s = (e0 + mu * (g + 2 * ez)) / (2 * h)
+        x = np.array([s, -c]).T @ ends
+        x *= w
+        norm2, radius2 = dots(x, x), g * s * c
+        w *= x
+        tilt = g * (c - s) / 2 - w @ p_z
+        f, drop = norm2 - radius2, dots(x, w) + tilt * tilt / h
+        outside = f > 0.0
+        lo, hi = choose(outside, mu, lo), choose(outside, hi, mu)
+        n2 = 1.0 + choose(outside, f, 0.0 * f) * 4 / g
+        new = mu + (f / drop) * n2 / (1.0 + np.sqrt(n2))
+        # Before it meets a bracket that rounding may have closed on the wrong side.
+        ended = (abs(f) <= EPS * (norm2 + abs(radius2))) | (abs(new - mu) <= 2 * EPS * mu)
+        beyond = ~((lo < new) & (new < hi))
+        if any_of(beyond):
+            middle = choose(lo > _TINY, np.sqrt(lo * hi), hi / 1024.0)
+            new = choose(beyond, middle, new)
+            ended |= (abs(new - mu) <= 2 * EPS * mu) | (new < _TINY)
+        on = ~ended
+        if step == _MAX_STEPS or not any_of(on):
             break
-        if f > 0.0:
-            lo = max(lo, mu)
-            n2 = 1.0 + 4 * f / gamma
-            new = mu - (f / slope) * 2 * n2 / (1.0 + sqrt(n2))
-        else:
-            hi = min(hi, mu)
-            new = mu - f / slope
-        if abs(new - mu) <= 2 * EPS * mu:
-            # Before it meets a bracket that rounding may have closed on the wrong side.
-            break
-        if not lo < new < hi:
-            new = sqrt(lo * hi) if lo > 0.0 else hi / 1024.0
-        if abs(new - mu) <= 2 * EPS * mu or new < _TINY:
-            break
+        if any_of(ended):
+            found[:, rows], steps[rows] = (mu, c, s), step
+            rows = np.flatnonzero(on) if rows is ... else rows[on]
+            new, g, lo, hi = new[on], g[on], lo[on], hi[on]
+            e, inverse, h0, y0, e0 = e[on], inverse[on], h0[on], y0[on], e0[on]
         mu = new
-        best = _evaluate(problem, pole, zz, yz, ez, mu)
-    inverse = 1.0 / (pole.e + mu)
-    s, c = best.s, best.c
-    pairs = _sphere_quadratic(problem, inverse)
-    if pairs is not None:
-        (s1, c1), (s2, c2) = pairs
-        # Where the roots separate, the quadratic has more digits than the ratio N_y/2h.
-        if s1 - s2 > 1e-3 * min(s1, c2):
-            nearer_first = abs(c - c1) <= abs(c - c2) if c <= 0.5 else abs(s - s1) <= abs(s - s2)
-            s, c = (s1, c1) if nearer_first else (s2, c2)
-    x = -_blend(p_e, p_z, -p_y, s, c) * inverse
-    return _finish(problem, x, 0.0, s, c, pole.nu + mu, pole.nu, steps)
+    if rows is ...:
+        return mu, c, s, np.intp(step)
+    found[:, rows], steps[rows] = (mu, c, s), step
+    return *found, steps
 
 
-@dataclass(frozen=True)
-class _Residual:
-    """``F`` and its slope at one multiplier, and the point they belong to."""
-
-    f: float
-    slope: float
-    scale: float
-    s: float
-    c: float
-
-
-def _evaluate(
-    problem: ScaledGame, pole: Pole, zz: Vector, yz: Vector, ez: Vector, mu: float
-) -> _Residual:
+def _start(problem: ScaledGame, pole: Pole) -> tuple[Each, Each, Each]:
+    """A bracket of ``mu``, and where to begin."""
     gamma = problem.gamma
-    w = 1.0 / (pole.e + mu)
-    h = pole.h + mu * (gamma + float(zz @ w))
-    c = (pole.n_y + mu * (gamma + 2 * float(yz @ w))) / (2 * h)
-    s = (pole.n_e + mu * (gamma + 2 * float(ez @ w))) / (2 * h)
-    x = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c) * w
-    norm2 = float(x @ x)
-    xw = x * w
-    tilt = gamma * (c - s) / 2 - float(problem.p_z @ xw)
-    slope = -2 * (float(x @ xw) + tilt**2 / h)
-    return _Residual(norm2 - gamma * s * c, slope, norm2 + gamma * abs(s * c), s, c)
-
-
-def _approach(problem: ScaledGame, nu: float, tol: float) -> SmallSolution:
-    """Return a point near the unattained infimum at ``c = 1``, of about the least norm."""
-    game, gamma = problem.game, problem.gamma
-    gap = game.zeta - game.eta
-    infimum = float(gap @ gap) + game.r_yy - 2 * game.r_yz + game.r_zz
-    allowed = infimum + max(tol * game.yy / 2, 8 * EPS)
-
-    def at(log_alpha: float) -> SmallSolution:
-        alpha = float(np.exp(log_alpha))
-        s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
-        target = -_blend(problem.p_e, problem.p_z, -problem.p_y, s, c)
-        point = solve_fixed_norm(game.d, target, gamma * s * c, game.nullity)
-        value = _value(game, point.v, point.fill, s, c)
-        return SmallSolution(point.v, point.fill, s, c, nu, nu, value, "unattained", 0)
-
-    low, high = -80.0, 80.0
-    if at(low).value <= allowed:
-        return at(low)
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (low, middle) if at(middle).value <= allowed else (middle, high)
-    return at(high)
+    mu = 2 * pole.p_low / np.sqrt(gamma)
+    lo = mu + _TINY
+    root = pole.h == 0.0
+    if any_of(root):
+        steep = gamma + (pole.inverse * pole.inverse) @ problem.products[:, 0]
+        mu = choose(root, abs(pole.n_y) / np.sqrt(gamma * steep), mu)
+    hi = problem.reach + 2 * mu
+    return lo, hi, choose(mu > 0.0, mu, EPS * hi) + _TINY
