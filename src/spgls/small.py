@@ -14,7 +14,7 @@ import numpy as np
 
 from spgls._types import EPS, Array, Vector
 from spgls.population import PopulationSolution, solve_population
-from spgls.population.groups import Groups, Moments
+from spgls.population.groups import Groups, Reached
 from spgls.population.search import FLOOR
 from spgls.providers import Population
 from spgls.reduced import ReducedGame
@@ -180,14 +180,14 @@ def _solve_spheres(game: ReducedGame, gammas: Vector, tol: float) -> Optima:
     rounding = 16 * EPS * (game.yy + game.zz)
     doubtful = found.value - found.bound > max(tol, FLOOR) * game.yy + rounding
     for i in np.flatnonzero(doubtful).tolist():
-        groups = Groups(Population.of_one(float(gammas[i])))
+        groups = Groups(float(gammas[i]))
         other = _search(game, groups, 0.0, tol)
         if other.value < found.value[i]:
             found.put([i], Optima.of_populations(game, [groups], [other], 0.0))
     return found
 
 
-def _slope(game: ReducedGame, at: Moments, found: PopulationSolution, ridge: float) -> float:
+def _slope(game: ReducedGame, at: Reached, found: PopulationSolution, ridge: float) -> float:
     """Norm of half the gradient of the loss by the coefficients, relative to its terms."""
     if game.size + game.nullity == 0:
         return 0.0

@@ -1,25 +1,27 @@
-"""A population as direct solvers see it: how much each group leaves of a prediction."""
+"""What a population leaves of a prediction at a given norm of the coefficients."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from spgls.providers import Population
 
-__all__ = ["Groups", "Moments"]
+__all__ = ["Groups", "Reached"]
 
 
-class Moments:
-    """Averages over the groups of how much they leave of a prediction, ``s = 1/(1 + t/gamma)``."""
+class Reached:
+    """Averages over the groups of ``s = 1/(1 + t/gamma)`` and ``c = 1 - s`` at one ``t``.
 
-    def __init__(self, gammas: list[float], shares: list[float], t: float) -> None:
+    ``a``, ``u`` and ``k`` are those of ``s^2``, ``s c`` and ``c^2``.
+    """
+
+    __slots__ = ("_groups", "a", "c", "k", "s", "t", "u")
+
+    def __init__(self, groups: Groups, t: float) -> None:
         # Numbers, not arrays: groups are few.
-        self.t = t
-        self.shares = shares
-        self.s = [1.0 / (1.0 + t / gamma) for gamma in gammas]
-        self.c = [t / gamma * s for gamma, s in zip(gammas, self.s, strict=True)]
-        #: Derivatives of s by t.
-        self.slope = [-s * s / gamma for gamma, s in zip(gammas, self.s, strict=True)]
+        self._groups, self.t = groups, t
+        self.s = [1.0 / (1.0 + t / gamma) for gamma in groups.gammas]
+        self.c = [t / gamma * s for gamma, s in zip(groups.gammas, self.s, strict=True)]
         self.a = self.k = self.u = 0.0
         for share, s, c in self.each():
             self.a += share * s * s
@@ -27,8 +29,8 @@ class Moments:
             self.k += share * c * c
 
     def each(self) -> Iterator[tuple[float, float, float]]:
-        """Share, ``s`` and ``c = 1 - s`` of every group."""
-        return zip(self.shares, self.s, self.c, strict=True)
+        """Share, ``s`` and ``c`` of every group."""
+        return zip(self._groups.shares, self.s, self.c, strict=True)
 
     @property
     def pull(self) -> float:
@@ -40,26 +42,29 @@ class Moments:
 
         From the inner products of errors and gaps.
         """
-        terms = zip(self.each(), self.slope, strict=True)
-        return 2.0 * sum(
-            share * slope * (s * (ee - eg) + c * (eg - gg)) for (share, s, c), slope in terms
+        # The derivative of s is -s^2/gamma.
+        terms = zip(self.each(), self._groups.gammas, strict=True)
+        return -2.0 * sum(
+            share * s * s / gamma * (s * (ee - eg) + c * (eg - gg))
+            for (share, s, c), gamma in terms
         )
 
 
 class Groups:
     """The groups of a population that someone is in."""
 
-    def __init__(self, population: Population) -> None:
-        pairs = zip(population.gammas, population.shares, strict=True)
+    __slots__ = ("gammas", "shares")
+
+    def __init__(self, who: float | Population) -> None:
+        self.gammas: Sequence[float]
+        self.shares: Sequence[float]
+        if not isinstance(who, Population):
+            self.gammas, self.shares = (who,), (1.0,)
+            return
+        pairs = zip(who.gammas, who.shares, strict=True)
         kept = [(gamma, share) for gamma, share in pairs if share > 0.0]
-        self.gammas = [gamma for gamma, _ in kept]
-        self.shares = [share for _, share in kept]
+        self.gammas, self.shares = zip(*kept, strict=True)
 
-    @classmethod
-    def of(cls, who: float | Population) -> Groups:
-        """Everybody of one strength, or the groups of a population."""
-        return cls(who if isinstance(who, Population) else Population.of_one(who))
-
-    def at(self, t: float) -> Moments:
-        """Moments where the coefficients have squared priced norm ``t``."""
-        return Moments(self.gammas, self.shares, t)
+    def at(self, t: float) -> Reached:
+        """Averages where the coefficients have squared priced norm ``t``."""
+        return Reached(self, t)

@@ -9,7 +9,7 @@ import numpy as np
 
 from spgls._types import EPS, Vector
 from spgls.data import GameData
-from spgls.population.groups import Groups, Moments
+from spgls.population.groups import Groups, Reached
 from spgls.providers import Population, priced_norm
 from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction, reduce_spectral
@@ -123,7 +123,7 @@ def certify_predictor(
     assert reduction is not None
     tol = _TIGHT if isinstance(who, Population) else 1e-9
     optima = solve_small(reduction.game, [who], ridge, tol)
-    groups = Groups.of(who)
+    groups = Groups(who)
     v = reduction.lift_many(optima.x, optima.fill)
     reached = groups.at(priced_norm(coef, data.cost))
     prediction = data.matrix.apply(coef) + intercept
@@ -142,7 +142,7 @@ def certify_predictor(
     )
 
 
-def slope_of(data: GameData, at: Moments, coef: Vector, prediction: Vector, ridge: float) -> float:
+def slope_of(data: GameData, at: Reached, coef: Vector, prediction: Vector, ridge: float) -> float:
     """Norm of half the gradient of a predictor's loss, measured on the data, over its terms."""
     if len(data.changeable) == 0:
         return 0.0

@@ -11,7 +11,7 @@ from spgls.small import as_game, is_paper_game
 from spgls.solvers.auto import check_memory
 from spgls.solvers.base import PathSolver, PopulationSolver, Solver
 from spgls.solvers.iterate import Controls
-from spgls.solvers.solution import Solution, Stats, Status
+from spgls.solvers.solution import Solution, Status
 from spgls.solvers.spectral import Spectral
 
 __all__ = ["check_knows", "play"]
@@ -59,16 +59,16 @@ def play(
         return tuple(map(_least_squares, Spectral().solve_path(data, games, controls, ridge)))
     if len(games) > 1 and isinstance(solver, PathSolver):
         return solver.solve_path(data, games, controls, ridge)
-    spent = Stats(0.0, 0, 0.0)
-    solutions = []
+    solutions: list[Solution] = []
     for game in games:
         if isinstance(game, Population):
             assert isinstance(solver, PopulationSolver)
             solution = solver.solve_population(data, game, ridge, controls)
         else:
             solution = solver.solve(data, game, controls)
-        spent = spent.plus(solution.stats)
-        solutions.append(replace(solution, stats=spent))
+        if solutions:
+            solution = replace(solution, stats=solutions[-1].stats.plus(solution.stats))
+        solutions.append(solution)
     return tuple(solutions)
 
 

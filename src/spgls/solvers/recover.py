@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
-from spgls.population.groups import Groups, Moments
+from spgls.population.groups import Groups, Reached
 from spgls.providers import Population, priced_norms
 from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction
@@ -139,7 +139,7 @@ class Task:
 
 def recover(
     task: Task, reduction: Reduction, optima: Optima
-) -> tuple[list[Solution], list[Moments]]:
+) -> tuple[list[Solution], list[Reached]]:
     """A predictor for each optimum, judged; also the averages over its groups there.
 
     Parameters
@@ -152,7 +152,7 @@ def recover(
         Their optima on it, a row for each.
     """
     data, game, clock = task.data, reduction.game, task.clock
-    groups = [Groups.of(one) for one in task.games]
+    groups = [Groups(one) for one in task.games]
     best = [one.at(t) for one, t in zip(groups, optima.t.tolist(), strict=True)]
     v = reduction.lift_many(optima.x, optima.fill)
     coef = data.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
@@ -276,14 +276,14 @@ def column_chunks(data: GameData, columns: np.ndarray) -> Iterator[np.ndarray]:
         yield columns[at : at + width]
 
 
-def loss_of(data: GameData, reached: Moments, prediction: Vector) -> float:
+def loss_of(data: GameData, reached: Reached, prediction: Vector) -> float:
     """Mean over the groups of their sums of squares, measured on the data."""
     error, gap = prediction - data.y, data.z - data.y
     return sum(share * data.loss(s * error + c * gap) for share, s, c in reached.each())
 
 
 def loss_rounding(
-    reduction: Reduction, reached: Moments, coef: Vector, intercept: float, loss: float
+    reduction: Reduction, reached: Reached, coef: Vector, intercept: float, loss: float
 ) -> float:
     """What rounding can have done to such a loss."""
     s, c = sqrt(reached.a), sqrt(reached.k)
@@ -293,7 +293,7 @@ def loss_rounding(
 class _Measured:
     """Intercepts and losses of predictors, and the rounding of the latter."""
 
-    def __init__(self, data: GameData, coef: Array, reached: list[Moments]) -> None:
+    def __init__(self, data: GameData, coef: Array, reached: list[Reached]) -> None:
         self._data, self._coef, self._reached = data, coef, reached
         self.intercept, self.loss, self.rounding = np.zeros((3, len(reached)))
 
@@ -312,7 +312,7 @@ class _Measured:
 
 
 def bound_rounding(
-    reduction: Reduction, v: Array, optima: Optima, best: Sequence[Moments]
+    reduction: Reduction, v: Array, optima: Optima, best: Sequence[Reached]
 ) -> Vector:
     """What rounding in the reduction can have done to the values of games."""
     # Where rounding may have chosen the optimum it may have chosen the goals' weight too.

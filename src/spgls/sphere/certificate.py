@@ -84,6 +84,9 @@ def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
 
 def dual_bounds(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
     """:func:`dual_bound` for each of several strengths."""
+    if len(small) == 1:
+        # Numbers are faster than arrays of one.
+        return np.array([dual_bound(game, gammas[0], small[0])])
     bounds = np.empty(len(small))
     for rows in _chunks(len(small), game.size):
         bounds[rows] = _bounds(game, gammas[rows], small.s[rows], small.c[rows], small.nu[rows])
@@ -132,6 +135,8 @@ def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float
 
 def stationarities(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
     """:func:`stationarity` for each of several strengths."""
+    if len(small) == 1:
+        return np.array([stationarity(game, gammas[0], small[0])])
     residuals = np.empty(len(small))
     for rows in _chunks(len(small), game.size):
         each = small.x[rows], small.fill[rows], small.s[rows], small.c[rows], small.nu[rows]

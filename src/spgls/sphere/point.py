@@ -100,8 +100,8 @@ class SmallSolutions:
     @classmethod
     def of(cls, rows: Sequence[SmallSolution]) -> SmallSolutions:
         """Some solutions, a row each."""
-        columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(cls)}
-        return cls(**{name: np.array(column) for name, column in columns.items()})
+        columns = zip(*(vars(row).values() for row in rows), strict=True)
+        return cls(*map(np.array, columns))
 
     def __len__(self) -> int:
         return len(self.s)

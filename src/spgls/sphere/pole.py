@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import frexp, ldexp, sqrt
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ class ScaledGame:
     game: ReducedGame
     gamma: Each
     p: Array  # p_z, p_y and p_e = p_z - p_y
+    products: Array  # columns p_i p_j for i and j among them
     noise: float  # what counts as zero, relative to the terms summed
     sigma_max: float
     length: float
@@ -46,11 +46,6 @@ class ScaledGame:
         """Goals less labels along the data, times the singular values."""
         return np.asarray(self.p[2])
 
-    @cached_property
-    def products(self) -> Array:
-        """Columns ``p_i p_j`` for ``i`` and ``j`` among z, y and e."""
-        return np.asarray((self.p[:, None] * self.p).reshape(9, -1).T)
-
     @property
     def reach(self) -> Each:
         """Upper bound of the multiplier's distance from its pole, ``4|g|/gamma``."""
@@ -59,9 +54,7 @@ class ScaledGame:
 
     def at(self, gamma: Each) -> ScaledGame:
         """The game for other strengths, in its units."""
-        other = replace(self, gamma=gamma)
-        other.__dict__["products"] = self.products
-        return other
+        return replace(self, gamma=gamma)
 
 
 class Pole(NamedTuple):
@@ -105,11 +98,13 @@ def scale_game(
         r_zz=game.r_zz / size,
         nullity=game.nullity,
     )
+    # The last from the difference: close labels and goals subtract without error.
+    p = unit.sigma * np.array([unit.zeta, unit.eta, unit.zeta - unit.eta])
     return ScaledGame(
         game=unit,
         gamma=np.multiply(gamma, (sigma_max / length) ** 2),
-        # The last from the difference: close labels and goals subtract without error.
-        p=unit.sigma * np.array([unit.zeta, unit.eta, unit.zeta - unit.eta]),
+        p=p,
+        products=(p[:, None] * p).reshape(9, -1).T,
         noise=noise,
         sigma_max=sigma_max,
         length=length,

@@ -91,8 +91,8 @@ def solve_sphere_many(
     plain = len(gammas) > 1 and game.size > 0 and game.yy + game.zz > 0.0
     problem = scale_to_unit(game, gammas, ulps * EPS) if plain else None
     if problem is None or is_degenerate(problem):
-        alone = [solve_sphere(game, gamma, tol=tol, ulps=ulps) for gamma in gammas.tolist()]
-        return SmallSolutions.of(alone)
+        alone = (solve_sphere(game, gamma, tol=tol, ulps=ulps) for gamma in gammas.tolist())
+        return SmallSolutions.of(list(alone))
     found = SmallSolutions.empty(len(gammas), game.size)
     # Rows further apart take different numbers of steps: neighbours share a chunk.
     order = np.argsort(gammas)
