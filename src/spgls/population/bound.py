@@ -145,10 +145,10 @@ def taylor_bound(
     # A hair more than the interval, for the rounding of its logarithms.
     back, ahead = np.log(m.t / low) + 4 * EPS, np.log(high / m.t) + 4 * EPS
     reach = np.maximum(back, ahead)
-    steady = dual.dd * m.e1 + sections.ridge * m.t
-    slope = steady - 2.0 * (m.bend * dual.zz + m.u * dual.zd) - nu * m.tau1
+    slope = sections.steepness(m, nu, dual.zz, dual.zd, dual.dd)
     _, _, size_zz, size_zd, _ = dual.sizes.T
-    slope_size = steady + 2.0 * (m.bend * size_zz + m.u * size_zd) + abs(nu) * m.tau
+    slope_size = dual.dd * m.e1 + sections.ridge * m.t + abs(nu) * m.tau
+    slope_size += 2.0 * (m.bend * size_zz + m.u * size_zd)
     curvature, curvature_size = _least_curvature(sections, dual, low, high, reach)
     margin = _margin(sections, dual)
     margin += _ULPS * reach * (slope_size + reach * curvature_size)
@@ -167,7 +167,7 @@ def _least_curvature(
     """Lower bound of the second derivative of ``psi`` in ``log t``, and the size of its terms."""
     groups, n = sections.groups, sections.groups.finite
     m, nu = dual.m, dual.nu
-    s, c = groups.pull(np.array([low, high]))
+    s, c = groups.left(np.array([low, high]))
     (s_max, s_min), (c_min, c_max) = s, c
     at_low, at_high = s * c
     w_max = np.maximum(at_low, at_high)
@@ -179,7 +179,7 @@ def _least_curvature(
     moving = (least * w_least).dot(groups.share)
     _, _, size_zz, size_zd, _ = dual.sizes.T
     size = (size_zz + 2.0 * size_zd) * w_max[:, :n].dot(groups.share)
-    size += 2.0 * abs(nu) * w_max[:, :n].dot(groups.reach)
+    size += 2.0 * abs(nu) * w_max.dot(groups.reach)
 
     # Weighted averages of c move by <s c> less once or twice the variance of c, hence by no more
     # than the largest s c, or a multiple of the squared range of c, for a unit of log t.
@@ -187,19 +187,19 @@ def _least_curvature(
     spread = (c_max[:, 0] - c_min[:, -1]) ** 2 / 4.0
     most = w_max.max(axis=1)
     drift = 4.0 * np.maximum(most, 2.0 * spread) + np.maximum(most, spread)
-    middle = 2.0 + 4.0 * m.bend / m.a - m.u / m.p
     wander = reach * drift
     weak, strong = groups.pairs
     less, more = 3.0 * (c[..., weak] + c[..., strong])
-    b_max, b_min = (middle + wander)[:, None] - less, (middle - wander)[:, None] - more
+    b_max, b_min = (m.middle + wander)[:, None] - less, (m.middle - wander)[:, None] - more
     stretch = np.exp(reach[:, None] * np.maximum(-b_min, b_max))
     # A fall of zero stays zero whatever it is stretched by.
-    spans = np.fmax(m.fall * stretch, 0.0)
-    falls = np.where(b_min < 0.0, spans, m.fall / stretch) * b_min
+    fall = m.fall
+    spans = np.fmax(fall * stretch, 0.0)
+    falls = np.where(b_min < 0.0, spans, fall / stretch) * b_min
     rate = sections.ridge - nu * groups.honest
-    size += 4.0 * dual.dd * spans.dot(groups.each) + abs(rate) * high
+    size += 4.0 * dual.dd * spans.sum(axis=1) + abs(rate) * high
     linear = rate * np.where(rate < 0.0, high, low)
-    return moving + dual.dd * falls.dot(groups.each) + linear, size
+    return moving + dual.dd * falls.sum(axis=1) + linear, size
 
 
 def _least_quadratic(first: Array, second: Array, low: Array, high: Array) -> Array:
@@ -221,7 +221,7 @@ def crude_start(sections: Sections, t: float) -> float:
     # In its units no singular value is above one.
     length = sqrt(sections.yy) - sqrt(t)
     size = sqrt(sections.zz)
-    _, pulls = sections.groups.pull(t)
+    _, pulls = sections.groups.left(t)
     left = [max(length - c * size, 0.0) ** 2 for c in pulls.tolist()]
     return (1.0 - _ULPS) * float(sections.groups.shares.dot(left)) - _ULPS * sections.yy
 
@@ -254,7 +254,7 @@ def end_bound(sections: Sections, low: float, high: float, mu: float | None = No
         mu = float(sections.evaluate(np.array([t]), LOOSE).mu[0]) if 0.0 < t < np.inf else 1.0
     nu = _trial_multipliers(sections, mu)
     dual = sections.dual(low, nu + sections.lowest)
-    (s_max, c_min), (s_min, c_max) = groups.pull(low), groups.pull(high)
+    (s_max, c_min), (s_min, c_max) = groups.left(low), groups.left(high)
     # How much a and p fall to the other end.
     falls = s_max * c_max * (1.0 - low / high if 0.0 < low < high < np.inf else 1.0)
     drop_a = float((falls * (s_max + s_min)).dot(groups.shares))
@@ -265,8 +265,8 @@ def end_bound(sections: Sections, low: float, high: float, mu: float | None = No
     margin += _ULPS * (size_zz * drop_a + size_zd * drop_p)
     one, other = s_max * c_min, s_min * c_max
     most = np.where((s_min <= 0.5) & (s_max >= 0.5), 0.25, np.maximum(one, other))
-    rise = float((most - one)[: groups.finite].dot(groups.reach))
-    fall = float((one - np.minimum(one, other))[: groups.finite].dot(groups.reach))
+    rise = float((most - one).dot(groups.reach))
+    fall = float((one - np.minimum(one, other)).dot(groups.reach))
     lost += np.fmax(nu * rise, -nu * fall)
     rate = sections.ridge - nu * groups.honest
     lost += np.where(rate < 0.0, -rate * (high - low), 0.0)

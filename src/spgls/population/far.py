@@ -27,7 +27,9 @@ def above_infinity(sections: Sections, t: Vector) -> Vector:
     The coefficients on the data are then those of least squares, and nothing cancels.
     """
     m, honest = sections.groups.at(t), sections.groups.honest
-    p, a = sections.groups.kept(t)
+    # Averages over those who move, as parts of the whole.
+    moving = m.each()[:-1]
+    p, a = (sum(group.share * group.s**power for group in moving) for power in (1, 2))
     # e is p^2/a, and its limit the honest share.
     rise = (2.0 * honest * p + p * p - honest * a) / m.a
     (r_yy, r_yz, _), (_, r_zz, _), _ = sections.outer
@@ -35,18 +37,24 @@ def above_infinity(sections: Sections, t: Vector) -> Vector:
     return np.asarray(rise * (r_yy - sections.apart) + by_goal)
 
 
-def far_turn(sections: Sections, first: Numbers, second: Numbers, honest: Numbers) -> Numbers:
+def far_turn(sections: Sections, first: Numbers, second: Numbers, limit: Numbers) -> Numbers:
     """How far out :func:`above_infinity` turns; zero where it does not, or rounding hides it.
 
-    ``first`` and ``second`` are averages of strengths and their squares over those who move,
-    as parts of the whole: it is ``c/t + c'/t^2`` far out.
+    Parameters
+    ----------
+    sections : Sections
+        One game, or many.
+    first, second : float or ndarray of shape (C,)
+        Averages of strengths and their squares over those who move, as parts of the whole: it is
+        ``c/t + c'/t^2`` far out.
+    limit : float or ndarray of shape (C,)
+        Limit of ``phi``.
     """
     (r_yy, r_yz, _), (_, r_zz, _), _ = sections.outer
     gain = r_yy - sections.apart
     slow = 2.0 * first * (gain - r_yz)
-    square = first * first / honest
+    square = first * first / np.asarray(sections.groups.honest)
     fast = (square - 3.0 * second) * gain + 4.0 * second * r_yz + square * (r_zz - 2.0 * r_yz)
-    limit = (1.0 - honest) * sections.apart + honest * r_yy
     turn = np.minimum(abs(fast / slow), abs(slow) / (EPS * limit))
     return np.where((slow < 0.0) & (fast > 0.0), turn, 0.0)
 

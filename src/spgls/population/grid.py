@@ -6,53 +6,56 @@ from functools import partial
 
 import numpy as np
 
-from spgls._types import EPS, Array, Vector
-from spgls.population.far import above_infinity, approach, fall_to, far_turn
+from spgls._types import Array, Vector
+from spgls.population.far import above_infinity, approach, fall_to
 from spgls.population.kink import cancelling
 from spgls.population.moments import Moments
-from spgls.population.pairs import PairGames
+from spgls.population.search import POINTS, STEP, expected_range
+from spgls.population.section import Sections
 from spgls.population.table import Table
 
-__all__ = ["STEP", "PairGrid"]
+__all__ = ["GamesGrid"]
 
-#: Distance of grid points in log t, and how many one game may have.
-STEP, _POINTS = 0.5, 240
 #: Where to look more closely, in units of that distance.
 _CLOSER = np.linspace(-1.0, 1.0, 17)
 #: Steps of t towards infinity, and where they end.
 _STRIDE, _FARTHEST = 4.0, 1e200
 
 
-class PairGrid:
+class GamesGrid:
     """A grid of ``t`` for each game, one after the other, and what the table shows there.
 
     Attributes
     ----------
+    infinity : ndarray of shape (C,)
+        Limits of the losses.
     plain : ndarray of bool, of shape (C,)
         Games that show nothing out of the ordinary.
     """
 
-    def __init__(self, games: PairGames) -> None:
+    def __init__(self, games: Sections) -> None:
         self._games = games
-        low, high = _range(games)
+        self.infinity: Vector = games.value_at_infinity()
+        low, high = expected_range(games, self.infinity)
         span = np.log(high / low)
-        self._counts = np.minimum(span / STEP + 2, _POINTS).astype(int)
+        self._counts = np.minimum(span / STEP + 2, POINTS).astype(int)
         self._start = np.cumsum(self._counts) - self._counts
         self._which = np.repeat(np.arange(len(low)), self._counts)
         place = np.arange(len(self._which)) - self._start[self._which]
         self._t = low[self._which] * np.exp(place * (span / (self._counts - 1))[self._which])
-        m = games.of(self._which).groups.at(self._t)
+        every = games.of(self._which)
+        m = every.groups.at(self._t)
         # Beyond the spectrum norms are |p|/mu, and the smallest norms need the largest multipliers.
         largest = np.linalg.norm(games.sides, axis=0).sum() / np.sqrt(m.tau.min())
         table = Table(games, 8.0 * max(1.0, float(largest)))
         self._mu, j = table.at(m)
-        self._slope = _slope(games, self._which, m, self._mu, j)
+        self._slope = _slope(every, m, self._mu, j)
         self._value = partial(_value, games, m, self._mu, j)
         # Next to the pole the lowest space takes over, unless there is a null space to do so.
         self._pole = 4.0 * table.least
         last = self._start + self._counts - 1
         rises = self._slope[last] >= 0.0
-        self.plain = (self._slope[self._start] < 0.0) & (rises | np.isfinite(games.infinity()))
+        self.plain = (self._slope[self._start] < 0.0) & (rises | np.isfinite(self.infinity))
         inside = np.diff(self._which) == 0
         turns = 1 + np.flatnonzero(_turns(self._slope) & inside[1:] & inside[:-1])
         width = np.log(self._t[turns] / self._t[turns - 1])
@@ -66,10 +69,10 @@ class PairGrid:
     def _hides(self, points: np.ndarray, width: Vector, table: Table) -> np.ndarray:
         """Whether a slope may meet zero around a point, looked at more closely."""
         t = self._t[points, None] * np.exp(width[:, None] * _CLOSER)
-        which = np.repeat(self._which[points], len(_CLOSER))
-        m = self._games.of(which).groups.at(t.ravel())
+        games = self._games.of(np.repeat(self._which[points], len(_CLOSER)))
+        m = games.groups.at(t.ravel())
         mu, j = table.at(m)
-        slope = _slope(self._games, which, m, mu, j).reshape(t.shape)
+        slope = _slope(games, m, mu, j).reshape(t.shape)
         changes = (slope >= 0.0) != (slope[:, :1] >= 0.0)
         # It bends sharply where the null space begins to take part of the norm.
         free = (mu == 0.0).reshape(t.shape)
@@ -83,7 +86,7 @@ class PairGrid:
         at = np.flatnonzero((np.diff(which) == 0) & right[1:] & ~right[:-1])
         if not self._games.nullity:
             self.plain[which[at[np.minimum(mu[at], mu[at + 1]) < self._pole]]] = False
-        shown = np.isfinite(self._games.infinity())
+        shown = np.isfinite(self.infinity)
         shown[which[at]] = True
         self.plain &= shown
         at = at[self.plain[which[at]]]
@@ -121,12 +124,14 @@ class PairGrid:
         enough = np.full(len(self.plain), -np.inf)
         enough[some] = allowed
         at = np.maximum(self._first(self._value() <= enough[self._which]), self._start + 1)[some]
-        above, below = (self._games.each(some, self._t[k], self._mu[k]) for k in (at - 1, at))
+        above, below = (
+            self._games.of(some).evaluate(self._t[k], guess=self._mu[k]) for k in (at - 1, at)
+        )
         good = np.flatnonzero((above.value > allowed) & (below.value <= allowed))
         t, mu = np.zeros(len(some)), np.zeros(len(some))
         if len(good):
             t[good], mu[good] = fall_to(
-                lambda rows, t, mu: self._games.each(some[good[rows]], t, mu),
+                lambda rows, t, mu: self._games.of(some[good[rows]]).evaluate(t, guess=mu),
                 above.t[good],
                 below.t[good],
                 below.mu[good],
@@ -142,55 +147,26 @@ class PairGrid:
         return found
 
 
-def _range(games: PairGames) -> tuple[Vector, Vector]:
-    """Range of ``t`` where the minima of each game are expected, as in a search for one."""
-    gamma, honest, ridge = games.gamma, games.honest, games.ridges
-    eta, zeta, delta = games.base
-    p_y = float(np.linalg.norm(games.sigma * eta))
-    low = 1e-2 * (p_y / (1.0 + ridge + 4.0 * (1.0 - honest) / gamma)) ** 2
-    low = np.maximum(np.minimum(low, 1e-2 * gamma), 1e-40)
-    reach = float(((eta**2 + zeta**2) / games.d).sum())
-    high = 1e2 * np.maximum(np.maximum(gamma, reach), 1e4 * low)
-    p_d = float(np.linalg.norm(games.sigma * delta))
-    if p_d > 1e-60:
-        turn = np.sqrt(games.zz * games.apart) + games.apart
-        far = np.maximum((turn / p_d) ** 2, (gamma / p_d) ** 2)
-        seen = 2.0 * gamma * p_d / (EPS * (games.apart - games.free))
-        further = np.maximum(high, 1e2 * np.minimum(far, seen**2))
-        high = np.where(honest == 0.0, further, high)
-    if games.nullity:
-        moving = (1.0 - honest) * gamma
-        turn = far_turn(games, moving, moving * gamma, honest)
-        high = np.where(np.isfinite(games.infinity()), np.maximum(high, 1e2 * turn), high)
-    if games.lowest > 0.0:
-        cap = games.yy * (1.0 + 1.0 / np.sqrt(honest)) ** 2 / games.lowest
-        high = np.minimum(high, 1.1 * cap)
-    high = np.minimum(high, 1.1 * games.yy / ridge)
-    return np.minimum(low, 1e-2 * high), high
-
-
-def _slope(games: PairGames, which: np.ndarray, m: Moments, mu: Vector, j: Array) -> Vector:
+def _slope(games: Sections, m: Moments, mu: Vector, j: Array) -> Vector:
     """Derivative of the loss in ``log t``, by the envelope theorem."""
     s_zz, s_zd, s_dd = _sums(games, mu, j)
-    slope = (games.apart - s_dd) * m.e1 - 2.0 * (m.bend * s_zz + m.u * s_zd)
-    slope -= (mu - games.lowest) * m.tau1
-    return np.asarray(slope + games.ridges[which] * m.t)
+    return np.asarray(games.steepness(m, mu - games.lowest, s_zz, s_zd, games.apart - s_dd))
 
 
-def _value(games: PairGames, m: Moments, mu: Vector, j: Array) -> Vector:
+def _value(games: Sections, m: Moments, mu: Vector, j: Array) -> Vector:
     """The loss without its ridge."""
     s_zz, s_zd, s_dd = _sums(games, mu, j)
     squares = m.a * s_zz + 2.0 * m.p * s_zd + m.e * s_dd
     return np.asarray(m.spread * games.apart + squares - (mu - games.lowest) * m.tau)
 
 
-def _sums(games: PairGames, mu: Vector, j: Array) -> Array:
+def _sums(games: Sections, mu: Vector, j: Array) -> Array:
     """``r_ab + nu j_ab`` for zz, zd and dd."""
     outside = np.array([games.outer[1, 1], games.outer[1, 2], games.outer[2, 2]])
     return np.asarray(outside[:, None] + (mu - games.lowest) * j)
 
 
-def _flips(games: PairGames, m: Moments, mu: Vector) -> np.ndarray:
+def _flips(games: Sections, m: Moments, mu: Vector) -> np.ndarray:
     """Where the coefficient that dominates changes its sign between two points.
 
     There the loss has a kink, or all but one, and minima on either side that the points may miss.

@@ -7,6 +7,8 @@ either side that points of a grid may miss.
 
 from __future__ import annotations
 
+from math import exp
+
 import numpy as np
 
 from spgls._types import Vector
@@ -23,31 +25,32 @@ _HALVINGS = 50
 
 def cancelling(sections: Sections) -> list[float]:
     """Values of ``q`` at which the target all but vanishes, on one part of the data or another."""
-    found = []
     _, z, delta = sections.base
-    for weight in (sections.d, np.ones_like(sections.d), 1.0 / sections.d):
-        zz, zd, dd = (float(weight @ part) for part in (z * z, z * delta, delta * delta))
-        if zd < 0.0 and zd * zd > (1.0 - _ALIKE) * zz * dd > 0.0 and -zd > dd:
-            found.append(-zd / dd)
-    return found
+    products = np.array([z * z, z * delta, delta * delta])
+    weights = np.array([sections.d, np.ones_like(sections.d), 1.0 / sections.d])
+    return [
+        -zd / dd
+        for zz, zd, dd in weights.dot(products.T).tolist()
+        if zd < 0.0 and zd * zd > (1.0 - _ALIKE) * zz * dd > 0.0 and -zd > dd
+    ]
 
 
 def points_around(sections: Sections, t: Vector) -> Vector:
     """``t`` on either side of the kinks within a grid."""
+    levels = cancelling(sections)
+    if not levels:
+        return np.empty(0)
     m = sections.groups.at(t)
     q = m.p / m.a
-    found = []
-    for level in cancelling(sections):
-        cells = np.flatnonzero((q[1:] > level) != (q[:-1] > level))
-        if not len(cells):
-            continue
-        low, high = np.log(t[cells]), np.log(t[cells + 1])
-        rises = q[cells + 1] > q[cells]
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            m = sections.groups.at(np.exp(middle))
-            beyond = (m.p / m.a > level) == rises
-            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-        found.append((high + np.concatenate([-_OFFSETS, _OFFSETS])[:, None]).ravel())
-    around = np.exp(np.concatenate(found)) if found else np.empty(0)
+    found = [np.empty(0)]
+    for level in levels:
+        for cell in np.flatnonzero((q[1:] > level) != (q[:-1] > level)).tolist():
+            low, high = np.log(t[cell : cell + 2]).tolist()
+            rises = bool(q[cell + 1] > q[cell])
+            for _ in range(_HALVINGS):
+                middle = 0.5 * (low + high)
+                here = sections.groups.at(exp(middle))
+                low, high = (low, middle) if (here.p > level * here.a) == rises else (middle, high)
+            found += [high - _OFFSETS, high + _OFFSETS]
+    around = np.exp(np.concatenate(found))
     return np.asarray(around[(around > t[0]) & (around < t[-1])])

@@ -12,21 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spgls._types import EPS, Array, Vector
+from spgls._types import Array, Vector
+from spgls.population.bracket import refine_many
 from spgls.population.far import far_margin
-from spgls.population.grid import STEP, PairGrid
-from spgls.population.pairs import PairGames
-from spgls.population.search import FLOOR
-from spgls.population.section import Section
-from spgls.population.solve import PopulationSolution, solve_population
+from spgls.population.grid import GamesGrid
+from spgls.population.moments import column
+from spgls.population.multiplier import inner
+from spgls.population.search import FLOOR, STEP
+from spgls.population.section import Sections
+from spgls.population.solve import PopulationSolution, confirm_single, solve_population
 from spgls.reduced import ReducedGame
 from spgls.sphere import dual_bounds, solve_sphere_many
 
 __all__ = ["Optima", "solve_pairs"]
 
-_MAXSTEPS = 40
-#: Relative steps of log t below this end the refinement; their squares are the error.
-_CLOSE = 1e-6
 #: How far in log t a minimum may lie outside its cell: the table is not exact.
 _SLACK = 2e-2
 #: Multipliers and curvatures above this, in units of the game, leave no doubt of a unique optimum.
@@ -114,7 +113,9 @@ def solve_pairs(
     some = np.flatnonzero(moves & ~single)
     if len(some) and game.size and game.yy > 0.0 and float(np.abs(game.eta).max()) > 0.0:
         with np.errstate(all="ignore"):
-            games = PairGames(game, gammas[some], honest[some], ridges[some], ulps)
+            stay = honest[some]
+            groups = [gammas[some], np.inf], [1.0 - stay, stay]
+            games = Sections(game, *groups, ridges[some], ulps)
             waiting[_solve_together(games, tol, some, found)] = False
     if not thorough:
         waiting &= ~moves
@@ -138,9 +139,7 @@ def _solve_single(
 ) -> np.ndarray:
     """Games against one strength: sphere problems, where their own dual bounds confirm them."""
     small = solve_sphere_many(game, gammas, tol=tol, ulps=ulps)
-    rounding = 16 * EPS * (game.yy + small.c**2 * game.zz)
-    missing = small.value - (dual_bounds(game, gammas, small) - rounding)
-    sure = np.flatnonzero(missing <= max(tol, FLOOR) * game.yy + 2 * rounding)
+    sure = np.flatnonzero(confirm_single(game, small, dual_bounds(game, gammas, small), tol)[1])
     rows = np.asarray(names[sure])
     s = small.s[sure]
     found.x[rows], found.fill[rows] = small.x[sure] / s[:, None], small.fill[sure] / s
@@ -150,11 +149,11 @@ def _solve_single(
     return rows
 
 
-def _solve_together(games: PairGames, tol: float, names: np.ndarray, found: Optima) -> np.ndarray:
+def _solve_together(games: Sections, tol: float, names: np.ndarray, found: Optima) -> np.ndarray:
     """Fill in the optima of games that show nothing out of the ordinary; return their names."""
-    grid = PairGrid(games)
+    grid = GamesGrid(games)
     best = _best_minima(games, *grid.minima(), grid.plain)
-    infinity, plain = games.infinity(), grid.plain
+    infinity, plain = grid.infinity, grid.plain
     # Nothing else may come close to what is best.
     margin = far_margin(infinity, max(tol, FLOOR) * games.yy, games.yy)
     far = infinity + margin < np.minimum(best.value, games.yy)
@@ -165,12 +164,23 @@ def _solve_together(games: PairGames, tol: float, names: np.ndarray, found: Opti
     here = np.flatnonzero(plain & np.where(far, t > 0.0, near))
     rows, units = np.asarray(names[here]), games.units
     if len(rows):
-        x, fill = games.points(here, t[here], mu[here])
+        x, fill = _points(games.of(here), t[here], mu[here])
         found.x[rows], found.fill[rows] = x * units.norm, fill * units.norm
         found.t[rows] = t[here] * units.t
         found.room[rows] = mu[here] * units.sigma**2
         found.unique[rows] = (mu[here] > 0.0) & ~far[here]
     return rows
+
+
+def _points(games: Sections, t: Vector, mu: Vector) -> tuple[Array, Vector]:
+    """Coordinates of ``v``, of squared norm ``t``, and its norm in the null space, of each game."""
+    m = games.groups.at(t)
+    x = games.target(m)[0] * games.sigma * games.inverse(mu)
+    norms = inner(x, x)
+    filled = mu == 0.0
+    x *= column(np.where(filled, 1.0 / np.sqrt(m.a), np.sqrt(t / norms)))
+    fill = np.where(filled, np.sqrt(np.maximum(0.0, t - norms / m.a)), 0.0)
+    return np.asarray(x), fill
 
 
 class _Best(NamedTuple):
@@ -186,20 +196,26 @@ class _Best(NamedTuple):
 
 
 def _best_minima(
-    games: PairGames, which: np.ndarray, t: Vector, mu: Vector, plain: np.ndarray
+    games: Sections, which: np.ndarray, t: Vector, mu: Vector, plain: np.ndarray
 ) -> _Best:
     """Refine minima and choose among them; a game with a doubtful one is no longer plain."""
     found = _Best(*(np.full(len(plain), np.inf) for _ in _Best._fields))
     if not len(which):
         return found
-    here, done = _refine(games, which, t, mu)
+    reach = np.exp(STEP * (1.0 + _SLACK))
+    here, done = refine_many(
+        lambda rows, t, mu: games.of(which[rows]).evaluate(t, guess=mu),
+        t / reach,
+        t * reach,
+        games.of(which).evaluate(t, guess=mu),
+    )
     filled = (here.mu == 0.0) & (here.fill > 0.0) & (games.nullity > 0)
     clear = done & (filled | (here.fill == 0.0)) & (_DIGITS * here.curvature > here.noise)
     # Away from its least multiplier the loss is analytic: what curves does not become a flat.
     flat = (here.mu <= _CLEAR) | (here.curvature <= _CLEAR * games.yy)
     near = np.flatnonzero(clear & flat)
     if len(near):
-        beyond = games.each(which[near], 1.5 * here.t[near], here.mu[near])
+        beyond = games.of(which[near]).evaluate(1.5 * here.t[near], guess=here.mu[near])
         rises = beyond.value > here.value[near] + _TIE * games.yy
         clear[near] = rises & (filled[near] | (here.mu[near] > 0.0))
     np.logical_and.at(plain, which, clear)
@@ -210,33 +226,3 @@ def _best_minima(
         all_games[which[first]] = of_minima[first]
     np.minimum.at(found.rival, which[second], here.value[second])
     return found
-
-
-def _refine(
-    games: PairGames, which: np.ndarray, t: Vector, mu: Vector
-) -> tuple[Section, np.ndarray]:
-    """Newton's method for the slope in ``log t``, safeguarded; where it converged."""
-    here = games.each(which, t, mu)
-    width = STEP * (1.0 + _SLACK)
-    left, right = t * np.exp(-width), t * np.exp(width)
-    done = np.zeros(len(t), dtype=bool)
-    for _ in range(_MAXSTEPS):
-        active = np.flatnonzero(~done)
-        now = here.taken(active)
-        beyond = now.slope >= 0.0
-        right[active] = np.where(beyond, now.t, right[active])
-        left[active] = np.where(beyond, left[active], now.t)
-        step = -now.slope / now.curvature
-        back, ahead = np.log(left[active] / now.t), np.log(right[active] / now.t)
-        newton = (now.curvature > 0.0) & (back <= step) & (step <= ahead)
-        step = np.where(newton, step, 0.5 * (back + ahead))
-        # A last step whose square is rounding need not be evaluated but to be taken.
-        new = now.t * np.exp(step)
-        guess = np.fmax(now.mu + step * now.rate, 0.1 * now.mu)
-        after = games.each(which[active], new, guess)
-        for all_rows, rows in zip(here[:-1], after[:-1], strict=True):
-            all_rows[active] = rows
-        done[active] = (newton & (abs(step) <= _CLOSE)) | (abs(after.slope) <= after.noise)
-        if done.all():
-            break
-    return here, done

@@ -1,37 +1,30 @@
-"""Averages over the groups of a population, as functions of the squared norm ``t``."""
+"""Averages over the groups of a population, as functions of the squared norm ``t``.
+
+Each average is written once. A group's strength and share are numbers, or vectors with an entry for
+each of many games; ``t`` is a number, a vector, or a vector with an entry for each of those games.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
+from operator import mul
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spgls._types import Array, Vector
 
-__all__ = ["GroupMoments", "Moments", "Numbers", "column"]
+__all__ = ["GroupMoments", "Moments", "Numbers", "column", "either"]
 
 #: A vector with an entry for each ``t``, or a number where there is a single one: the formulas of
 #: this package are the same for both, and numbers spare the searches most of NumPy's overhead.
 Numbers: TypeAlias = Any
 
-#: From averages of s, s^2, s c, s^2 c and s^3 c to a, p, u, <s^2 c>, a'', and to what moves of tau,
-#: tau' and tau''. The first five are averages by share, the others by share times strength.
-_POWERS = np.array(
-    [
-        [0.0, 1.0, 0.0, 0.0, 0.0],
-        [1.0, 0.0, 0.0, 0.0, 0.0],
-        [0.0, 0.0, 1.0, 0.0, 0.0],
-        [0.0, 0.0, 0.0, 1.0, 0.0],
-        [0.0, 0.0, 0.0, 4.0, -6.0],
-        [0.0, 0.0, 1.0, 0.0, 0.0],
-        [0.0, 0.0, -1.0, 2.0, 0.0],
-        [0.0, 0.0, 1.0, -6.0, 6.0],
-    ]
-)[:, :, None]
-_BY_REACH = slice(5, 8)
-#: Up to so many groups a loop over them is faster than vectors.
+#: Up to so many groups a loop over them is faster than vectors, at a single ``t``.
 _FEW = 5
+#: Squares below this may vanish where they are divided by, which Python refuses to do.
+_VANISHING = 1e-150
 
 
 class Moments(NamedTuple):
@@ -42,30 +35,29 @@ class Moments(NamedTuple):
 
     Attributes
     ----------
-    t : ndarray of shape (T,)
+    groups : GroupMoments
+        Whose averages.
+    t : float or ndarray of shape (T,)
         Squared norms.
-    a, p, u, e : ndarray of shape (T,)
+    a, p, u, e : float or ndarray of shape (T,)
         The averages; ``p' = -u`` and ``p'' = u - 2 <s^2 c>``.
-    spread : ndarray of shape (T,)
+    spread : float or ndarray of shape (T,)
         ``1 - e``: what the groups' predictions differ by.
-    bend : ndarray of shape (T,)
+    bend : float or ndarray of shape (T,)
         ``<s^2 c>``, which is ``-a'/2``.
-    a2 : ndarray of shape (T,)
+    a2 : float or ndarray of shape (T,)
         ``a''``.
-    kappa : ndarray of shape (T,)
+    kappa : float or ndarray of shape (T,)
         ``u - q <s^2 c>``, which is ``-e'/2q``.
-    e1, e2 : ndarray of shape (T,)
+    e1, e2 : float or ndarray of shape (T,)
         ``-e'`` and ``-e''``.
-    tau, tau1, tau2 : ndarray of shape (T,)
+    middle : float or ndarray of shape (T,)
+        ``2 + 4 <s^2 c>/a - u/p``, which the logarithmic derivatives of all terms of ``-e'`` share.
+    tau, tau1, tau2 : float or ndarray of shape (T,)
         ``a t`` and its derivatives.
-    s : ndarray of shape (T, K), optional
-        By group, in order of increasing gamma; an honest group comes last.
-    fall : ndarray of shape (T, pairs), optional
-        Positive terms of ``-e'``, one for each pair of groups.
-    growth : ndarray of shape (T, pairs), optional
-        Their logarithmic derivatives. For a single ``t`` these three are left out.
     """
 
+    groups: GroupMoments
     t: Numbers
     a: Numbers
     p: Numbers
@@ -77,12 +69,62 @@ class Moments(NamedTuple):
     kappa: Numbers
     e1: Numbers
     e2: Numbers
+    middle: Numbers
     tau: Numbers
     tau1: Numbers
     tau2: Numbers
-    s: Any = None
-    fall: Any = None
-    growth: Any = None
+
+    @property
+    def fall(self) -> Array:
+        """Positive terms of ``-e'``, one for each pair of groups, which is the last axis."""
+        (s, c), (weak, strong) = self.groups.left(self.t), self.groups.pairs
+        _, cross = _by_pair(s[..., weak], s[..., strong], c[..., strong])
+        return np.asarray(cross * self.groups.apart * column(2.0 * self.p / self.a**2))
+
+    @property
+    def growth(self) -> Array:
+        """Their logarithmic derivatives."""
+        (_, c), (weak, strong) = self.groups.left(self.t), self.groups.pairs
+        return np.asarray(column(self.middle) - 3.0 * (c[..., weak] + c[..., strong]))
+
+    @property
+    def s(self) -> Array:
+        """``s`` by group, in order of increasing gamma; an honest group comes last."""
+        return self.groups.left(self.t)[0]
+
+    @property
+    def k(self) -> Numbers:
+        """``<c^2>``, a sum of squares."""
+        return sum(group.share * group.c * group.c for group in self.each())
+
+    @property
+    def pull(self) -> Numbers:
+        """``u/a``: the alpha of the one provider whose best free part is the population's."""
+        whole = self.a > 0.0
+        return either(whole, self.u / either(whole, self.a, 1.0), inf)
+
+    def each(self) -> list[Group]:
+        """Every group at ``t``, in the order of ``s``."""
+        return self.groups.each(self.t)
+
+
+class Group(NamedTuple):
+    """One group at some ``t``: how much it leaves of a prediction, and of the gap to its goal.
+
+    Attributes
+    ----------
+    share : float or ndarray
+        Its share of the providers.
+    s, c : float or ndarray
+        ``1/(1 + t/gamma)`` and ``1 - s``.
+    slope : float or ndarray
+        Derivative of ``s`` by ``t``.
+    """
+
+    share: Numbers
+    s: Numbers
+    c: Numbers
+    slope: Numbers
 
 
 class GroupMoments:
@@ -94,143 +136,105 @@ class GroupMoments:
 
     Parameters
     ----------
-    gammas : ndarray of shape (K,)
-        Strengths, positive; infinity is honest.
-    shares : ndarray of shape (K,)
-        Positive, summing to one.
+    gammas : sequence of K numbers, or of vectors of shape (C,)
+        Strengths, positive; infinity is honest. Vectors are those of C games, in increasing order
+        in each; the number infinity comes last.
+    shares : sequence of K numbers, or of vectors of shape (C,)
+        Shares, summing to one; a group of one game may have none.
+
+    Attributes
+    ----------
+    many : bool
+        Whether there is an entry for each of many games.
+    moving : list of tuples
+        Strength, share, and the product of both, of the groups that move.
+    honest : float or ndarray of shape (C,)
+        Share of those who do not.
     """
 
-    def __init__(self, gammas: Vector, shares: Vector) -> None:
-        total: dict[float, float] = {}
-        pairs = zip(np.asarray(gammas).tolist(), np.asarray(shares).tolist(), strict=True)
-        for gamma, share in pairs:
-            total[gamma] = total.get(gamma, 0.0) + share
-        strengths = sorted(total)
-        weights = [total[gamma] for gamma in strengths]
-        count = len(strengths)
-        #: Strengths and shares of the groups that move, and the share of the one that does not.
-        self.finite = count - (strengths[-1] == inf)
-        self.honest: float = weights[-1] if strengths[-1] == inf else 0.0
-        self.shares: Vector = np.array(weights)
-        self.share: Vector = self.shares[: self.finite]
-        #: Every two groups: the one that moves less, and the one that moves more.
+    def __init__(self, gammas: Iterable[Numbers], shares: Iterable[Numbers]) -> None:
+        groups = list(zip(gammas, shares, strict=True))
+        self.many = isinstance(groups[0][0], np.ndarray)
+        if not self.many:
+            total: dict[float, float] = {}
+            for gamma, share in groups:
+                if share > 0.0:
+                    total[float(gamma)] = total.get(float(gamma), 0.0) + float(share)
+            groups = sorted(total.items())
+        still = self.many or groups[-1][0] == inf
+        self.finite = len(groups) - still
+        self.moving = [(gamma, share, gamma * share) for gamma, share in groups[: self.finite]]
+        self.honest: Numbers = groups[-1][1] if still else 0.0
+        #: Every two groups, the one that moves less first, and how far they are apart.
+        self._pairs = [
+            (i, j, groups[i][1] * groups[j][1] * _apart(groups[i][0], groups[j][0]) ** 2)
+            for i in range(len(groups))
+            for j in range(i)
+        ]
+        if self.many:
+            return
+        # The same as vectors with an entry for each group, or for each pair.
+        self.gammas: Vector = np.array([gamma for gamma, _ in groups])
+        self.shares: Vector = np.array([share for _, share in groups])
+        self.gamma, self.share = self.gammas[: self.finite], self.shares[: self.finite]
+        self.reach: Vector = np.array([reach for _, _, reach in self.moving] + [0.0] * still)
+        self.apart: Vector = np.array([apart for _, _, apart in self._pairs])
         self.pairs: tuple[Any, Any] = slice(1, 2), slice(0, 1)
-        both = [(i, j) for i in range(count) for j in range(i)]
-        if count != 2:
-            self.pairs = [i for i, _ in both], [j for _, j in both]
-        apart = [weights[i] * weights[j] * _apart(strengths[i], strengths[j]) ** 2 for i, j in both]
-        self._apart = [(i, j, square) for (i, j), square in zip(both, apart, strict=True)]
-        self._pair: Vector = np.array(apart)
-        #: Ones, whose product with numbers for each pair is their sum.
-        self.each: Vector = np.array([1.0] * len(both))
-        self.gammas: Vector = np.array(strengths, dtype=float)
-        self._column: Array = self.gammas[:, None]
-        self.gamma: Vector = self.gammas[: self.finite]
-        #: Shares times strengths, whose products with ``s c`` sum to what moves of ``a t``.
-        self.reach: Vector = self.share * self.gamma
-        reach = self.reach.tolist() + [0.0] * (count - self.finite)
-        self._groups = list(zip(strengths, weights, reach, strict=True))
-        by = np.array([[weights]] * 5 + [[reach]] * 3)
-        self._by: Array = (_POWERS * by).reshape(8, -1)
+        if len(groups) != 2:
+            self.pairs = [i for i, _, _ in self._pairs], [j for _, j, _ in self._pairs]
 
-    def pull(self, t: Numbers) -> tuple[Array, Array]:
+    def of(self, which: Any) -> GroupMoments:
+        """The groups of some of the games."""
+        groups = [(gamma[which], share[which]) for gamma, share, _ in self.moving]
+        return GroupMoments(*zip(*groups, (inf, self.honest[which]), strict=True))
+
+    def left(self, t: Numbers) -> tuple[Array, Array]:
         """``s`` and ``c`` of every group, for ``t`` from zero to infinity inclusive."""
         by = t[..., None] if isinstance(t, np.ndarray) else t
-        s = by / self.gammas
-        s += 1.0
-        np.divide(1.0, s, out=s)
-        c = self.gammas / by
-        c += 1.0
-        np.divide(1.0, c, out=c)
-        if self.honest > 0.0:
-            s[..., -1] = 1.0
-            c[..., -1] = 0.0
+        if self.finite == len(self.gammas):
+            return _left(by, self.gamma)
+        shape = (*np.shape(t), len(self.gammas))
+        s, c = np.ones(shape), np.zeros(shape)
+        s[..., :-1], c[..., :-1] = _left(by, self.gamma)
         return s, c
 
-    def at(self, t: Numbers) -> Moments:
-        """Averages at finite ``t``."""
-        if not isinstance(t, np.ndarray):
-            return self._at_one(float(t))
-        # Groups come first here, and the averages are sums over leading rows.
-        with np.errstate(divide="ignore", over="ignore"):
-            s = t / self._column
-            c = self._column / t
-        s += 1.0
-        np.divide(1.0, s, out=s)
-        c += 1.0
-        np.divide(1.0, c, out=c)
-        sc = s * c
-        ssc = sc * s
-        parts = np.array([s, s * s, sc, ssc, ssc * s])
-        averages = self._by.dot(parts.reshape(-1, t.size))
-        averages[_BY_REACH] += self.honest * t
-        a, p, u, bend, a2, tau, tau1, tau2 = averages
-        weak, strong = self.pairs
-        s_weak, c_strong = s[weak], c[strong]
-        square = s_weak * c_strong
-        square *= square
-        square *= self._pair[:, None]
-        cross = square * s_weak
-        cross *= s[strong]
-        q = p / a
-        growth = c[weak] + c_strong
-        growth *= -3.0
-        growth += 2.0 + 4.0 * bend / a - u / p
-        fall = cross * (2.0 * q / a)
-        e1, e2 = self.each.dot(fall), self.each.dot(fall * growth)
-        return Moments(
-            t=t,
-            a=a,
-            p=p,
-            u=u,
-            e=p * q,
-            spread=self.each.dot(square) / a,
-            bend=bend,
-            a2=a2,
-            kappa=0.5 * e1 / q,
-            e1=e1,
-            e2=e2,
-            tau=tau,
-            tau1=tau1,
-            tau2=tau2,
-            s=s.T,
-            fall=fall.T,
-            growth=growth.T,
-        )
+    def each(self, t: Numbers) -> list[Group]:
+        """Every group, for ``t`` from zero to infinity inclusive; the honest one, if any, last."""
+        found = [
+            Group(share, s, c, -s * s / gamma)
+            for gamma, share, _ in self.moving
+            for s, c in [_left(t, gamma)]
+        ]
+        return found + [Group(self.honest, 1.0, 0.0, 0.0)] * (self.many or self.honest > 0.0)
 
-    def _at_one(self, t: float) -> Moments:
-        """The same at a single ``t``, where Python is faster than NumPy while groups are few."""
-        if len(self._groups) > _FEW:
-            return self._first_of(t)
-        a = p = u = bend = bend3 = moved = moved1 = moved2 = 0.0
-        left = []
-        for gamma, share, reach in self._groups:
-            s, c = 1.0 / (1.0 + t / gamma), t / (t + gamma)
-            sc = s * c
-            ssc = sc * s
-            p += share * s
-            a += share * s * s
-            u += share * sc
-            bend += share * ssc
-            bend3 += share * ssc * s
-            moved += reach * sc
-            moved1 += reach * ssc
-            moved2 += reach * ssc * s
-            left.append((s, c))
-        if a < 1e-150:
-            # Python refuses to divide by what may have vanished.
-            return self._first_of(t)
-        spread = e1 = e2 = 0.0
+    def at(self, t: Numbers) -> Moments:
+        """Averages at ``t``, a number or a vector; where there are many games, one for each."""
+        single = not isinstance(t, np.ndarray)
+        # One group after the other while they are few; else all of them at once, as rows.
+        if self.many or self.finite == 1 or (single and 0 < self.finite <= _FEW):
+            left = [_left(t, gamma) for gamma, _, _ in self.moving]
+            s_of, c_of = [s for s, _ in left] + [1.0], [c for _, c in left] + [0.0]
+            groups: Any = zip(self.moving, left, strict=True)
+            parts = [_by_group(mul, share, reach, *own) for (_, share, reach), own in groups]
+            pairs, by, still = self._pairs, mul, self.honest
+        else:
+            s_of, c_of = (part.T for part in self.left(t))
+            parts = [_by_group(np.dot, self.shares, self.reach, s_of, c_of)]
+            pairs, by, still = [(*self.pairs, self.apart)], np.dot, 0.0
+        p, a, u, bend, bend3, moved, moved1, moved2 = _total(parts)
+        p, a = p + still, a + still
+        if type(a) is float and a < _VANISHING:
+            return self.at(np.float64(t))
         q, stay = p / a, self.honest * t
         middle = 2.0 + 4.0 * bend / a - u / p
-        for i, j, apart in self._apart:
-            (s, c), (s_strong, c_strong) = left[i], left[j]
-            square = apart * (s * c_strong) ** 2
-            fall = square * s * s_strong * (2.0 * q / a)
-            spread += square
-            e1 += fall
-            e2 += fall * (middle - 3.0 * (c + c_strong))
+        parts = []
+        for weak, strong, apart in pairs:
+            square, cross = _by_pair(s_of[weak], s_of[strong], c_of[strong])
+            growth = middle - 3.0 * (c_of[weak] + c_of[strong])
+            parts.append((by(apart, square), by(apart, cross), by(apart, cross * growth)))
+        spread, e1, e2 = _total(parts) if parts else (0.0, 0.0, 0.0)
         return Moments(
+            groups=self,
             t=t,
             a=a,
             p=p,
@@ -239,37 +243,65 @@ class GroupMoments:
             spread=spread / a,
             bend=bend,
             a2=4.0 * bend - 6.0 * bend3,
-            kappa=0.5 * e1 / q,
-            e1=e1,
-            e2=e2,
+            kappa=e1 / a,
+            e1=e1 * (2.0 * q / a),
+            e2=e2 * (2.0 * q / a),
+            middle=middle,
             tau=moved + stay,
             tau1=2.0 * moved1 - moved + stay,
             tau2=moved - 6.0 * (moved1 - moved2) + stay,
         )
 
-    def _first_of(self, t: float) -> Moments:
-        many = self.at(np.array([t]))
-        return Moments(*(part[0] for part in many if part.ndim == 1))
-
-    def kept(self, t: Vector) -> tuple[Vector, Vector]:
-        """Averages of ``s`` and ``s^2`` over those who move, as parts of the whole."""
-        s = 1.0 / (1.0 + t / self.gamma[:, None])
-        return self.share.dot(s), self.share.dot(s * s)
-
-    def spread_at_infinity(self) -> float:
+    def spread_at_infinity(self) -> Numbers:
         """Limit of ``1 - e`` as ``t`` grows."""
-        if self.honest > 0.0:
-            return float(self.share.sum())
-        size = self.gammas / self.gammas.max()
-        weak, strong = self.pairs
-        square = self.shares[weak] * self.shares[strong] * (size[weak] - size[strong]) ** 2
-        return float(square.sum() / (self.shares @ size**2))
+        largest = self.moving[-1][0]
+        size = [gamma / largest for gamma, _, _ in self.moving]
+        apart = sum(x * size[i] ** 2 for i, _, x in self._pairs if i < self.finite)
+        whole = sum(share * x * x for (_, share, _), x in zip(self.moving, size, strict=True))
+        moving = sum(share for _, share, _ in self.moving)
+        return either(self.honest > 0.0, moving, apart / whole)
 
 
-def _apart(weak: float, strong: float) -> float:
-    return 1.0 if weak == inf else (weak - strong) / weak
+def _left(t: Numbers, gamma: Numbers) -> tuple[Numbers, Numbers]:
+    """``s`` and ``c`` of a group that moves, or of each of several."""
+    ratio = t / gamma
+    s = 1.0 / (1.0 + ratio)
+    # At infinity the product is not a number, and gives way to one.
+    return s, (np.fmin if isinstance(ratio, np.ndarray) else min)(1.0, ratio * s)
+
+
+def _by_group(
+    by: Callable[[Any, Any], Any], share: Numbers, reach: Numbers, s: Numbers, c: Numbers
+) -> tuple[Numbers, ...]:
+    """What a group adds to the averages, or all of them do."""
+    sc = s * c
+    ssc = sc * s
+    sssc = ssc * s
+    by_share = by(share, s), by(share, s * s), by(share, sc), by(share, ssc), by(share, sssc)
+    return *by_share, by(reach, sc), by(reach, ssc), by(reach, sssc)
+
+
+def _by_pair(s: Numbers, s_strong: Numbers, c_strong: Numbers) -> tuple[Numbers, Numbers]:
+    """What a pair of groups adds to ``a (1 - e)`` and to ``-e' a/2q``, but for its weight."""
+    root = s * c_strong
+    square = root * root
+    return square, square * s * s_strong
+
+
+def _total(parts: Sequence[tuple[Numbers, ...]]) -> Iterable[Numbers]:
+    """Sums of what each of several adds; they cost nothing where there is one."""
+    return map(sum, zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
+
+
+def _apart(weak: Numbers, strong: Numbers) -> Numbers:
+    return (weak - strong) / weak if isinstance(weak, np.ndarray) or weak < inf else 1.0
 
 
 def column(x: Numbers) -> Numbers:
     """A vector as a column; a number as it is."""
     return x[:, None] if isinstance(x, np.ndarray) else x
+
+
+def either(condition: Numbers, x: Numbers, y: Numbers) -> Numbers:
+    """One or the other: for numbers, or entry by entry."""
+    return np.where(condition, x, y) if isinstance(condition, np.ndarray) else x if condition else y

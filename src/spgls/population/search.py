@@ -13,18 +13,18 @@ from typing import Literal
 import numpy as np
 
 from spgls._types import EPS, Vector
+from spgls.population.bracket import refine
 from spgls.population.far import approach, fall_to, far_margin, far_turn, rounding
 from spgls.population.kink import points_around
-from spgls.population.moments import Numbers
+from spgls.population.moments import Numbers, either
 from spgls.population.section import EXACT, LOOSE, Section, Sections
 
-__all__ = ["FLOOR", "Outcome", "Search"]
+__all__ = ["FLOOR", "POINTS", "STEP", "Outcome", "Search", "expected_range"]
 
 Outcome = Literal["unique", "several", "unattained"]
 
 #: Distance of grid points in log t, and how many there may be.
-_STEP, _POINTS = 0.5, 240
-_MAX_STEPS = 80
+STEP, POINTS = 0.5, 240
 #: How far in log t a root may lie outside its bracket: slopes on the grid are not exact.
 _SLACK = 1e-2
 #: Beyond this multiple of every strength a goal is reached for all purposes.
@@ -63,8 +63,8 @@ class Search:
         """Find the smallest of the global minima that the grid shows."""
         if self.sections.yy == 0.0:
             return
-        low, high = self._range()
-        self.coarse = self._descend(low, high, int(min(log(high / low) / _STEP + 2, _POINTS)))
+        low, high = (float(end) for end in expected_range(self.sections, self.infinity))
+        self.coarse = self._descend(low, high, int(min(log(high / low) / STEP + 2, POINTS)))
         coarse = self.coarse
         # Minima beyond the grid, which the signs at its ends tell of.
         if coarse.slope[0] >= -coarse.noise[0]:
@@ -77,37 +77,6 @@ class Search:
         """Search again around an interval that holds something better."""
         self._descend(low / 2, high * 2, 33)
         self._look_far()
-
-    def _range(self) -> tuple[float, float]:
-        """Range of ``t`` where minima are expected; the proof does not rely on it."""
-        problem, groups = self.sections, self.sections.groups
-        sigma, (eta, zeta, delta) = problem.sigma, problem.base
-        gamma_min, gamma_max = float(groups.gamma[0]), float(groups.gamma[-1])
-        p_y = _length(sigma * eta)
-        stiff = 1.0 + problem.ridge + 4.0 * float(groups.share.dot(1.0 / groups.gamma))
-        low = 1e-2 * (p_y / stiff) ** 2 if p_y > EPS * sqrt(problem.yy) else inf
-        low = max(min(low, 1e-2 * gamma_min), 1e-40)
-        reach = float(((eta**2 + zeta**2) / problem.d).sum()) if problem.size else 0.0
-        high = 1e2 * max(gamma_max, reach, 1e4 * low)
-        if groups.honest == 0.0:
-            # Far out sqrt(a) v fits labels less goals, with |sqrt(a) v|^2 about <gamma^2>/t.
-            p_d = _length(sigma * delta)
-            m1, m2 = float(groups.share @ groups.gamma), float(groups.share @ groups.gamma**2)
-            turn = sqrt(problem.zz * problem.apart) + problem.apart
-            if p_d > 1e-60:
-                far = max((turn / p_d) ** 2, m2 / p_d**2)
-                seen = 2.0 * m1 * p_d / (EPS * self.infinity) if self.infinity > 0.0 else inf
-                high = max(high, 1e2 * min(far, seen**2))
-        elif self.infinity < inf:
-            m1, m2 = float(groups.reach.sum()), float(groups.reach @ groups.gamma)
-            high = max(high, 1e2 * float(far_turn(problem, m1, m2, groups.honest)))
-        if groups.honest > 0.0 and problem.lowest > 0.0:
-            # The honest group alone would lose more than predicting nothing does.
-            cap = problem.yy * (1.0 + 1.0 / sqrt(groups.honest)) ** 2 / problem.lowest
-            high = min(high, 1.1 * cap)
-        if problem.ridge > 0.0:
-            high = min(high, 1.1 * problem.yy / problem.ridge)
-        return min(low, 1e-2 * high), high
 
     def _descend(self, low: float, high: float, count: int) -> Section:
         """Refine every minimum that the slopes on a grid show, and return the grid."""
@@ -165,36 +134,9 @@ class Search:
             self.outcome = "several" if self.best_t > 0.0 else "unique"
 
     def _refine(self, left: float, right: float, here: Section) -> None:
-        """Find a root of the slope in a bracket: Newton in ``log t``, safeguarded."""
-        t = float(here.t)
-        left, right = left * (1.0 - _SLACK), right * (1.0 + _SLACK)
-        before, newton = inf, False
-        for _ in range(_MAX_STEPS):
-            slope, noise, curvature = float(here.slope), float(here.noise), float(here.curvature)
-            beyond = slope >= -noise
-            left, right = (left, t) if beyond else (t, right)
-            width = log(right / left)
-            step = -slope / curvature if curvature > 0.0 else inf
-            inside = log(left / t) < step < log(right / t)
-            if not inside:
-                # A Newton step that crossed into a flat stretch missed its end by a square.
-                back = min(4.0 * width, 1 / 16) if beyond and newton else 0.5
-                step = log(right / t) - back * width
-            # Newton steps this short that no longer shrink are rounding. A slope within rounding is
-            # a root, unless it is a flat stretch whose left end we want.
-            moved = abs(step)
-            idle = moved <= 4 * EPS or (newton and before / 4 <= moved <= 1e-12)
-            idle = idle or (abs(slope) <= noise and noise < 1e-8 * curvature)
-            if idle or width <= 4 * EPS:
-                break
-            before, newton = moved, inside
-            t *= exp(step)
-            here = self.evaluate(t, guess=max(here.mu + step * here.rate, 0.1 * here.mu))
-        else:
-            # Steps used up at the foot of a flat stretch: the last point on it.
-            if here.slope < -here.noise:
-                here = self.evaluate(right, guess=here.mu)
-        self._offer(here)
+        """Offer the minimum that a bracket holds, from a point in it."""
+        ends = left * (1.0 - _SLACK), right * (1.0 + _SLACK)
+        self._offer(refine(lambda t, mu: self.evaluate(t, guess=mu), *ends, here))
 
     def _look_far(self) -> None:
         """Where the loss falls towards infinity, return the smallest norm that comes close."""
@@ -204,7 +146,7 @@ class Search:
         best, noise = self.best, self.noise(self.infinity)
         # A tie with infinity is an optimum, unless it is as far out or the loss still falls there.
         far = self.best_t > _FAR * problem.groups.gamma.max()
-        far = far or (best is not None and best.slope < -best.noise)
+        far = far or (best is not None and best.slope < -(best.noise + 4 * EPS * best.curvature))
         if self.infinity > self.best_value + (noise if far else -noise):
             return
         self.outcome, self.best = "unattained", None
@@ -236,6 +178,46 @@ class Search:
             )
             self.best_t = float(where[0])
             self.best_value = float(self.evaluate(self.best_t, guess=here.mu[i]).value)
+
+
+def expected_range(sections: Sections, infinity: Numbers) -> tuple[Numbers, Numbers]:
+    """Range of ``t`` where minima are expected; the proof does not rely on it.
+
+    Parameters
+    ----------
+    sections : Sections
+        One game, or many.
+    infinity : float or ndarray of shape (C,)
+        Limit of ``phi``.
+    """
+    groups, sigma, (eta, zeta, delta) = sections.groups, sections.sigma, sections.base
+    larger, smaller = (np.maximum, np.minimum) if groups.many else (max, min)
+    # NumPy divides by zero.
+    honest, ridge = np.asarray(groups.honest), np.asarray(sections.ridge)
+    low, p_y = inf, _length(sigma * eta)
+    if p_y > EPS * sqrt(sections.yy):
+        stiff = 1.0 + ridge + 4.0 * sum(share / gamma for gamma, share, _ in groups.moving)
+        low = 1e-2 * (p_y / stiff) ** 2
+    low = larger(smaller(low, 1e-2 * groups.moving[0][0]), 1e-40)
+    reach = float(((eta**2 + zeta**2) / sections.d).sum())
+    high = larger(larger(groups.moving[-1][0], reach), 1e4 * low)
+    first = sum(reach for _, _, reach in groups.moving)
+    second = sum(gamma * reach for gamma, _, reach in groups.moving)
+    p_d, far = _length(sigma * delta), 0.0
+    if p_d > 1e-60 and not honest.all():
+        # Far out sqrt(a) v fits labels less goals, with |sqrt(a) v|^2 about <gamma^2>/t.
+        turn = sqrt(sections.zz * sections.apart) + sections.apart
+        seen = 2.0 * first * p_d / (EPS * np.asarray(infinity))
+        far = smaller(larger((turn / p_d) ** 2, second / p_d**2), seen**2)
+    if sections.nullity and honest.any():
+        far = either(honest > 0.0, far_turn(sections, first, second, infinity), far)
+    high = 1e2 * larger(high, far)
+    if sections.lowest > 0.0:
+        # The honest group alone would lose more than predicting nothing does.
+        cap = sections.yy * (1.0 + 1.0 / np.sqrt(honest)) ** 2 / sections.lowest
+        high = smaller(high, 1.1 * cap)
+    high = smaller(high, 1.1 * sections.yy / ridge)
+    return smaller(low, 1e-2 * high), high
 
 
 def _length(x: Vector) -> float:

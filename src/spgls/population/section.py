@@ -14,14 +14,16 @@ Without the constraint, and ``nu (|x|^2 - tau)`` added, the minimum is ``psi``, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from spgls._types import EPS, Array, Vector
-from spgls.population.moments import GroupMoments, Moments, Numbers, column
+from spgls.population.moments import GroupMoments, Moments, Numbers, column, either
 from spgls.population.multiplier import Multipliers, blocks, inner
 from spgls.reduced import ReducedGame
 from spgls.sphere.pole import power_of_two
@@ -122,10 +124,10 @@ _Rows = TypeVar("_Rows")
 def _joined(*parts: _Rows) -> _Rows:
     """Rows of nested tuples, one after the other."""
     first: Any = parts[0]
-    if first is None:
-        return cast(_Rows, None)
     if isinstance(first, np.ndarray):
         return cast(_Rows, np.concatenate(parts))  # type: ignore[arg-type]
+    if not isinstance(first, tuple):
+        return parts[0]
     columns = zip(*cast(Any, parts), strict=True)
     return cast(_Rows, type(first)(*(_joined(*column) for column in columns)))
 
@@ -133,25 +135,33 @@ def _joined(*parts: _Rows) -> _Rows:
 class Sections:
     """A population game in convenient units, able to evaluate ``phi`` at many ``t``.
 
+    Or many games on the same data, able to evaluate the loss of each at a ``t`` of its own.
+
     Parameters
     ----------
     game : ReducedGame
         The reduced data.
-    gammas, shares : ndarray of shape (K,)
-        Strengths, in the game's own units, and shares of the groups.
-    ridge : float
+    gammas, shares : sequence of K numbers, or of vectors of shape (C,)
+        Strengths, in the game's own units, and shares of the groups: of one game, or of C of them
+        (see :class:`GroupMoments`).
+    ridge : float or ndarray of shape (C,)
         Penalty in the game's own units.
     ulps : float
         Relative accuracy of the game's coordinates in ulps.
     """
 
     def __init__(
-        self, game: ReducedGame, gammas: Vector, shares: Vector, ridge: float, ulps: float = 2.0
+        self,
+        game: ReducedGame,
+        gammas: Sequence[Numbers] | Vector,
+        shares: Sequence[Numbers] | Vector,
+        ridge: Numbers,
+        ulps: float = 2.0,
     ) -> None:
         units = Units.of(game)
         self.units = units
-        self.groups = GroupMoments(gammas / units.t, shares)
-        self.ridge = ridge / units.sigma**2
+        self.groups = GroupMoments([gamma / units.t for gamma in gammas], shares)
+        self.ridge: Numbers = ridge / units.sigma**2
         size = units.length**2
         self.sigma: Vector = game.sigma / units.sigma
         self.d: Vector = self.sigma * self.sigma
@@ -183,17 +193,28 @@ class Sections:
         self.sides: Array = (self.base[1:] * self.sigma).T
         self.multipliers = Multipliers(self.e, self.sides, (2.0 * ulps * EPS) ** 2)
 
+    def of(self, which: Any) -> Sections:
+        """Some of many games, in any order and as often as wanted; one game serves every ``t``."""
+        if not self.groups.many:
+            return self
+        some = copy(self)
+        some.groups, some.ridge = self.groups.of(which), self.ridge[which]
+        return some
+
     def target(self, m: Moments) -> tuple[Array, Numbers, Numbers]:
         """``r`` along the data, its squared norm outside, and its product there with ``y - z``."""
         alpha = m.a**0.5
         beta = m.p / alpha
         omega = m.u / alpha
         # Weights of y, z and y - z, in the form with the smaller terms.
-        weights = np.array([beta, -omega, 0.0 * beta])
         far = m.u > m.a
-        if np.count_nonzero(far):
-            weights = np.where(far, np.array([0.0 * beta, alpha, beta]), weights)
-        weights = weights.T
+        if not isinstance(far, np.ndarray):
+            weights = np.array((0.0, alpha, beta) if far else (beta, -omega, 0.0))
+        else:
+            weights = np.array([beta, -omega, 0.0 * beta])
+            if np.count_nonzero(far):
+                weights = np.where(far, np.array([0.0 * beta, alpha, beta]), weights)
+            weights = weights.T
         outside = weights.dot(self.outer)
         larger = max if weights.ndim == 1 else np.fmax
         return weights.dot(self.base), larger(0.0, inner(outside, weights)), outside.T[2]
@@ -226,19 +247,20 @@ class Sections:
         Parameters
         ----------
         t : ndarray of shape (T,) or float
-            Where; several, or a single one.
+            Where; several, or a single one. Of many games, one for each.
         tol : float
             Relative size of the last step towards the multiplier.
         guess : ndarray of shape (T,) or float, optional
             Multipliers to start from; a single ``t`` needs one.
         """
-        if not isinstance(t, np.ndarray):
+        ranges = blocks(t.size, self.size) if isinstance(t, np.ndarray) else []
+        if len(ranges) <= 1:
             return self._evaluate(t, tol, guess)
         parts = [
-            self._evaluate(t[rows], tol, None if guess is None else guess[rows])
-            for rows in blocks(t.size, self.size)
+            self.of(rows)._evaluate(t[rows], tol, None if guess is None else guess[rows])
+            for rows in ranges
         ]
-        return parts[0] if len(parts) == 1 else parts[0].joined(*parts[1:])
+        return _joined(*parts)
 
     def _evaluate(self, t: Numbers, tol: float, guess: Numbers | None) -> Section:
         single = not isinstance(t, np.ndarray)
@@ -292,11 +314,16 @@ class Sections:
         defined = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > 0.0)
         return np.asarray(defined)
 
-    def value_at_infinity(self) -> float:
+    def steepness(self, m: Moments, nu: Numbers, zz: Numbers, zd: Numbers, dd: Numbers) -> Numbers:
+        """Derivative of ``psi`` in ``log t``; that of ``phi`` where the multiplier is its own."""
+        falling = 2.0 * (m.bend * zz + m.u * zd) + nu * m.tau1
+        return dd * m.e1 + self.ridge * m.t - falling
+
+    def value_at_infinity(self) -> Numbers:
         """Limit of ``phi`` as ``t`` grows."""
-        if self.ridge > 0.0 or (self.groups.honest > 0.0 and self.lowest > 0.0):
-            return np.inf
-        spread = self.groups.spread_at_infinity()
-        if self.groups.honest > 0.0:
-            return spread * self.apart + self.groups.honest * float(self.outer[0, 0])
-        return spread * self.free + (self.apart - self.free)
+        honest, spread = self.groups.honest, self.groups.spread_at_infinity()
+        some = honest > 0.0
+        least = honest * float(self.outer[0, 0])
+        goals_alone = spread * self.free + (self.apart - self.free)
+        limit = either(some, spread * self.apart + least, goals_alone)
+        return either((self.ridge > 0.0) | (some & (self.lowest > 0.0)), inf, limit)

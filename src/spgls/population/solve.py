@@ -9,13 +9,14 @@ from math import sqrt
 import numpy as np
 
 from spgls._types import EPS, Vector
+from spgls.population.moments import Numbers
 from spgls.population.proof import prove
 from spgls.population.search import FLOOR, Outcome, Search
 from spgls.population.section import Section, Sections
 from spgls.reduced import ReducedGame
-from spgls.sphere import dual_bound, solve_sphere
+from spgls.sphere import SmallSolution, SmallSolutions, dual_bound, solve_sphere
 
-__all__ = ["PopulationSolution", "phi", "solve_population"]
+__all__ = ["PopulationSolution", "confirm_single", "phi", "solve_population"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +173,8 @@ def _single(
 ) -> PopulationSolution | None:
     """One strength: the sphere problem, unless its own dual bound does not confirm it."""
     small = solve_sphere(game, gamma, tol=tol, ulps=ulps)
-    rounding = 16 * EPS * (game.yy + small.c**2 * game.zz)
-    lower = min(max(0.0, dual_bound(game, gamma, small) - rounding), float(small.value))
-    gap = max(tol, FLOOR) * game.yy
-    if small.value - lower > gap + 2 * rounding:
+    lower, sure = confirm_single(game, small, dual_bound(game, gamma, small), tol)
+    if not sure:
         return None
     x, fill = small.x / small.s, small.fill / small.s
     return PopulationSolution(
@@ -184,12 +183,33 @@ def _single(
         t=float(x @ x) + fill**2,
         nu=float(small.nu),
         value=float(small.value),
-        lower_bound=lower if certify else -np.inf,
-        proved=certify and bool(small.value - lower <= gap),
+        lower_bound=float(lower) if certify else -np.inf,
+        proved=certify and bool(small.value - lower <= max(tol, FLOOR) * game.yy),
         outcome=small.outcome,
         steps=small.steps,
         intervals=0,
     )
+
+
+def confirm_single(
+    game: ReducedGame, small: SmallSolution | SmallSolutions, bound: Numbers, tol: float
+) -> tuple[Numbers, Numbers]:
+    """Lower bounds of games against one strength, and whether they confirm the optima.
+
+    Parameters
+    ----------
+    game : ReducedGame
+        The reduced data.
+    small : SmallSolution or SmallSolutions
+        The optimum of one game, or those of many.
+    bound : float or ndarray of shape (C,)
+        Dual bounds, without rounding.
+    tol : float
+        Gap, in units of ``|y|^2``.
+    """
+    rounding = 16 * EPS * (game.yy + small.c**2 * game.zz)
+    lower = np.minimum(np.maximum(bound - rounding, 0.0), small.value)
+    return lower, small.value - lower <= max(tol, FLOOR) * game.yy + 2 * rounding
 
 
 def _search(

@@ -1,0 +1,128 @@
+"""Minima within brackets: Newton's method for the slope in ``log t``, for one or for many.
+
+The rules are the same for numbers and for vectors. Of a flat stretch of minima the smallest is
+found, and slopes within rounding count as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, inf, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spgls._types import EPS, Vector
+from spgls.population.moments import Numbers, either
+from spgls.population.section import Section
+
+__all__ = ["Bracket", "refine", "refine_many"]
+
+_MAX_STEPS = 80
+#: Newton steps below this are rounding if they do not shrink.
+_ROUNDING = 1e-12
+
+
+class Bracket(NamedTuple):
+    """Where a root of the slope lies, or many of them, and the length and kind of the last step."""
+
+    left: Numbers
+    right: Numbers
+    before: Numbers
+    newton: Numbers
+
+    def advance(self, here: Section) -> tuple[Bracket, Numbers, Numbers, Numbers]:
+        """Take note of a point inside, and choose the next.
+
+        Returns
+        -------
+        bracket : Bracket
+            What is left of it.
+        step : float or ndarray
+            How far in ``log t`` the next point is.
+        ended : bool or ndarray
+            Whether it is not worth a step.
+        sure : bool or ndarray
+            Whether it ended, and at a root that leaves no doubt.
+        """
+        many = isinstance(here.t, np.ndarray)
+        ln, smaller = (np.log, np.minimum) if many else (log, min)
+        t, slope, noise, curvature = here.t, here.slope, here.noise, here.curvature
+        beyond, convex = slope >= -noise, curvature > 0.0
+        left, right = either(beyond, self.left, t), either(beyond, t, self.right)
+        width, ahead = ln(right / left), ln(right / t)
+        step = either(convex, -slope / either(convex, curvature, 1.0), inf)
+        inside = (ahead - width < step) & (step < ahead)
+        close = abs(step) <= _ROUNDING
+        # A Newton step that crossed into a flat stretch missed its end by a square.
+        back = either(beyond & self.newton, smaller(4.0 * width, 1 / 16), 0.5)
+        step = either(inside, step, ahead - back * width)
+        # Newton steps this short that no longer shrink are rounding. A slope within rounding is a
+        # root, unless it is a flat stretch whose left end we want.
+        moved = abs(step)
+        stuck = self.newton & (self.before / 4 <= moved) & (moved <= _ROUNDING)
+        quiet = (abs(slope) <= noise) & (noise < 1e-8 * curvature)
+        ended = quiet | stuck | (moved <= 4 * EPS) | (width <= 4 * EPS)
+        return Bracket(left, right, moved, inside), step, ended, ended & (quiet | close)
+
+
+def _next(here: Section, step: Numbers) -> tuple[Numbers, Numbers]:
+    """The next point, and a guess of the multiplier there."""
+    many = isinstance(step, np.ndarray)
+    power, larger = (np.exp, np.fmax) if many else (exp, max)
+    return here.t * power(step), larger(here.mu + step * here.rate, 0.1 * here.mu)
+
+
+def refine(
+    evaluate: Callable[[float, float], Section], left: float, right: float, here: Section
+) -> Section:
+    """A minimum in a bracket, from a point in it.
+
+    Parameters
+    ----------
+    evaluate : callable
+        The loss at ``t``, from a guess of the multiplier.
+    left, right : float
+        Ends of the bracket.
+    here : Section
+        Where to start.
+    """
+    bracket = Bracket(left, right, inf, False)
+    for _ in range(_MAX_STEPS):
+        bracket, step, ended, _ = bracket.advance(here)
+        if ended:
+            return here
+        here = evaluate(*_next(here, step))
+    # Steps used up at the foot of a flat stretch: the last point on it.
+    return evaluate(bracket.right, here.mu) if here.slope < -here.noise else here
+
+
+def refine_many(
+    evaluate: Callable[[Any, Vector, Vector], Section], left: Vector, right: Vector, here: Section
+) -> tuple[Section, np.ndarray]:
+    """A minimum in each of many brackets, and which of them leave no doubt.
+
+    Parameters
+    ----------
+    evaluate : callable
+        The losses in some of the brackets at ``t``, from guesses of the multipliers.
+    left, right : ndarray of shape (B,)
+        Ends of the brackets.
+    here : Section
+        Where to start.
+    """
+    found, sure = here, np.zeros(len(left), dtype=bool)
+    active = np.arange(len(left))
+    bracket = Bracket(left, right, np.full(len(left), inf), sure)
+    for _ in range(_MAX_STEPS):
+        bracket, step, ended, certain = bracket.advance(here)
+        sure[active[certain]] = True
+        going = ~ended
+        if not going.any():
+            break
+        active, here, step = active[going], here.taken(going), step[going]
+        bracket = Bracket(*(part[going] for part in bracket))
+        here = evaluate(active, *_next(here, step))
+        for every, some in zip(found[:-1], here[:-1], strict=True):
+            every[active] = some
+    return found, sure
