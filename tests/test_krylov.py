@@ -28,7 +28,7 @@ from .catalogue import CATALOGUE, problem
 
 TOL = 1e-9
 #: Krylov solvers that must stand on their own.
-ALONE = Krylov(fall_back=0)
+ALONE = Krylov()
 
 
 def game(m, n, seed=0, spread=1.0, noise=0.5):
@@ -344,8 +344,8 @@ def test_all_honest_is_least_squares_or_ridge():
 def test_restarts_reach_the_same_optimum(gamma, width):
     X, y, z = game(300, 120, spread=20.0)
     expected = solve(X, y, z, gamma)
-    found = solve(X, y, z, gamma, solver=Krylov(width=width, max_basis=30, fall_back=0))
-    unbounded = solve(X, y, z, gamma, solver=Krylov(width=width, fall_back=0))
+    found = solve(X, y, z, gamma, solver=Krylov(width=width, max_basis=30))
+    unbounded = solve(X, y, z, gamma, solver=Krylov(width=width))
     assert found.status is unbounded.status is Status.OPTIMAL
     assert abs(found.objective - expected.objective) <= TOL * (y @ y)
     assert found.stats.passes >= unbounded.stats.passes
@@ -353,7 +353,7 @@ def test_restarts_reach_the_same_optimum(gamma, width):
 
 def test_restarts_serve_populations_and_paths():
     X, y, z = game(300, 120, spread=5.0)
-    solver = Krylov(max_basis=30, fall_back=0)
+    solver = Krylov(max_basis=30)
     population = Population.mixed(50.0, honest=0.5)
     expected = solve(X, y, z, population)
     found = solve(X, y, z, population, solver=solver)
@@ -377,7 +377,7 @@ def test_memory_is_bounded_by_the_basis(gamma):
     y = X @ rng.normal(size=n)
     peaks = {}
     for columns in (24, 96):
-        solver = Krylov(max_basis=columns, fall_back=0, hard_case=False)
+        solver = Krylov(max_basis=columns, hard_case=False)
         tracemalloc.start()
         try:
             solve(X, y, y + rng.normal(size=200), gamma, solver=solver, max_iter=60)

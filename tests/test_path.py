@@ -20,7 +20,7 @@ from .catalogue import CATALOGUE, problem
 
 TOL = 1e-9
 #: Krylov solvers that must stand on their own.
-ALONE = Krylov(fall_back=0)
+ALONE = Krylov()
 FACTORS = (10.0, 1e-3, 1.0, 1e3, 0.1, 1.0)
 INF = float("inf")
 POPULATIONS = (

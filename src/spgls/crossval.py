@@ -21,7 +21,7 @@ from spgls.population.many import Optima, solve_pairs
 from spgls.providers import Population, priced_norm
 from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.folds import Pieces, Split, Splits, cut_into_pieces
-from spgls.solve import is_paper_game, play
+from spgls.solve import is_paper_game, play, suited
 from spgls.solvers import Controls, PathSolver, Solution, Solver, check_memory
 from spgls.solvers.auto import Auto, make_plan
 from spgls.solvers.by_reduction import ULPS, Engine
@@ -285,6 +285,7 @@ def _directly(
 ) -> Models:
     """Fit models on the training rows themselves, those of one ridge together if that gains."""
     games = [candidates.population(i) for i in range(candidates.number)]
+    solver = suited(solver, train)
     fits: dict[int, Solution] = {}
     for ridge in np.unique(candidates.ridges).tolist():
         some = np.flatnonzero(candidates.ridges == ridge).tolist()

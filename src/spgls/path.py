@@ -21,6 +21,7 @@ from spgls.solve import (
     read_controls,
     read_gammas,
     read_ridge,
+    suited,
 )
 from spgls.solvers import (
     Controls,
@@ -264,6 +265,7 @@ def solve_path(
         feature_cost=feature_cost,
         sample_weight=sample_weight,
     )
+    chosen = suited(chosen, data)
     check_memory(chosen, data, len(populations))
     solutions = _solve_all(chosen, data, populations, penalty, controls)
     stats = replace(latest(solutions), seconds=perf_counter() - started)

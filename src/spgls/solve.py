@@ -24,6 +24,7 @@ from spgls.solvers import (
     PopulationSolver,
     Solution,
     Solver,
+    Spectral,
     Step,
     check_memory,
     resolve,
@@ -42,6 +43,7 @@ __all__ = [
     "read_population",
     "read_ridge",
     "solve",
+    "suited",
 ]
 
 _GAMMA = (
@@ -88,11 +90,17 @@ def play(
 ) -> Solution:
     """Solve a game by a solver; only some know populations and ridges."""
     check_knows(solver, population, ridge)
+    solver = suited(solver, data)
     check_memory(solver, data, 1)
     if is_paper_game(population, ridge):
         return solver.solve(data, population.gammas[0], controls)
     assert isinstance(solver, PopulationSolver)
     return solver.solve_population(data, population, ridge, controls)
+
+
+def suited(solver: Solver, data: GameData) -> Solver:
+    """The solver, or the exact one where nothing can be changed: that game is least squares."""
+    return solver if len(data.changeable) else Spectral()
 
 
 def check_knows(solver: Solver, population: Population, ridge: float) -> None:

@@ -9,7 +9,6 @@ from scipy.linalg import eigh
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
-from spgls.matrix import SparseMatrix
 from spgls.reduced import ReducedGame
 from spgls.reduction.krylov import KrylovSpace
 from spgls.reduction.reduction import Reduction
@@ -68,8 +67,7 @@ def natural_width(data: GameData) -> int:
     columns cost nearly twice as much as with one, and small data is not waited for.
     """
     matrix = data.matrix
-    read = matrix.threaded and matrix.fused and not isinstance(matrix, SparseMatrix)
-    return 2 if read else 1
+    return 2 if matrix.threaded and matrix.fused and not matrix.work.by_index else 1
 
 
 def certainly_singular(data: GameData) -> bool:

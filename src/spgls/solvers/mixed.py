@@ -14,13 +14,14 @@ from spgls.providers import Population, priced_norm, priced_norms
 from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction, reduce_spectral
 from spgls.solvers.by_reduction import ULPS, Clock, Engine, reduce_and_solve, representable
+from spgls.solvers.chunks import column_chunks
 from spgls.solvers.groups import Groups, Moments
 from spgls.solvers.iterate import Controls
-from spgls.solvers.path_by_reduction import column_chunks, is_clear
+from spgls.solvers.path_by_reduction import is_clear
 from spgls.solvers.solution import Solution, Status
 from spgls.sphere import Certificate, build_certificate
 
-__all__ = ["certify_against_population", "solve_mixed", "solve_mixed_path"]
+__all__ = ["certify_against_population", "recover_mixed", "solve_mixed", "solve_mixed_path"]
 
 
 def solve_mixed(
@@ -70,6 +71,19 @@ def solve_mixed_path(
     return reduce_and_solve(data, engine, len(populations), games.attempt, clock)
 
 
+def recover_mixed(
+    name: str,
+    reduction: Reduction,
+    small: PopulationSolution,
+    population: Population,
+    ridge: float,
+    controls: Controls,
+) -> Solution:
+    """From the optimum on a reduction to a solution; its objective is measured on the data."""
+    games = _Games(name, reduction.data, [population], ridge, controls, measured=True)
+    return games.recover(reduction, Clock(), [0], [small])[0][0]
+
+
 class _Games:
     """Games on the same data against several populations."""
 
@@ -91,9 +105,19 @@ class _Games:
         self, reduction: Reduction, clock: Clock, games: list[int]
     ) -> list[tuple[Solution, bool]]:
         """Solve some of the games on one reduction; whether squaring can be trusted with each."""
-        data = self.data
         small = [self._search(reduction.game, i) for i in games]
         clock.lap("small problem")
+        return self.recover(reduction, clock, games, small)
+
+    def recover(
+        self,
+        reduction: Reduction,
+        clock: Clock,
+        games: list[int],
+        small: list[PopulationSolution],
+    ) -> list[tuple[Solution, bool]]:
+        """From optima on a reduction to solutions; whether squaring can be trusted with each."""
+        data = self.data
         best = [self.groups[i].at(found.t) for i, found in zip(games, small, strict=True)]
         x, fill = np.stack([f.x for f in small]), np.array([f.fill for f in small])
         v = reduction.lift_many(x, fill)

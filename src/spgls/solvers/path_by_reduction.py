@@ -6,7 +6,7 @@ reads the data no more often than one solve does; the others are measured on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,20 +24,19 @@ from spgls.solvers.by_reduction import (
     status_of,
     trustworthy,
 )
+from spgls.solvers.chunks import column_chunks
 from spgls.solvers.iterate import Controls
 from spgls.solvers.solution import Solution, Status
 from spgls.sphere import SmallSolution, build_certificate
 from spgls.sphere.certificate_many import dual_bounds, stationarities
 from spgls.sphere.secular_many import SmallSolutions, solve_sphere_many
 
-__all__ = ["column_chunks", "is_clear", "solve_path_by_reduction"]
+__all__ = ["is_clear", "solve_path_by_reduction"]
 
 #: An objective from the reduction keeps so many digits, or it is measured on the data,
 _DIGITS = 1e-10
 #: and its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
-#: Predictions for all rows that are held at once.
-_BYTES = 32 * 2**20
 
 
 def solve_path_by_reduction(
@@ -97,13 +96,6 @@ def solve_path_by_reduction(
 def is_clear(rounding: Vector, value: Vector, tol: float, label_size: float) -> np.ndarray:
     """Where the values of games can stand in for losses measured on the data."""
     return (rounding <= _DIGITS * value) & (rounding <= _SHARE * tol * label_size)
-
-
-def column_chunks(data: GameData, columns: np.ndarray) -> Iterator[np.ndarray]:
-    """Pieces of a list of predictors, few enough to hold the predictions of each for all rows."""
-    width = max(int(_BYTES / (8 * data.matrix.shape[0])), 1)
-    for at in range(0, len(columns), width):
-        yield columns[at : at + width]
 
 
 def _recover(
