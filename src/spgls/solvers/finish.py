@@ -60,6 +60,8 @@ class Ends:
         Estimates of the smallest eigenvalue of ``H``, zero where there is none.
     several : ndarray of bool
         Known to be one of several optima.
+    far : ndarray of bool
+        Known to be on the way to an optimum that no predictor attains, if ``A'(y - z) = 0``.
     prove : callable, optional
         As of an :class:`~spgls.solvers.iterate.Iterate`, where there is one column.
     """
@@ -72,6 +74,7 @@ class Ends:
     norm: Vector
     lowest: Vector
     several: np.ndarray
+    far: np.ndarray
     prove: Callable[[Vector, Vector], tuple[float, float]] | None = None
 
     @classmethod
@@ -102,6 +105,7 @@ class Ends:
             norm=np.array([spread]),
             lowest=np.array([lowest]),
             several=np.array([several]),
+            far=np.array([False]),
             prove=prove,
         )
 
@@ -170,7 +174,8 @@ def _reads_goal(run: Run, ends: Ends) -> np.ndarray:
     """
     problem, near = run.problem, ends.last >= 0.9
     if near.any():
-        near &= _inner(ends.w, ends.w) / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
+        small = _inner(ends.w, ends.w) / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
+        near &= small | ends.far
     if near.any():
         gap = float(np.linalg.norm(problem.p_y - problem.p_z))
         size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))

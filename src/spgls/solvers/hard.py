@@ -101,9 +101,11 @@ class HardCase:
         # Of the two optima, the one with the smaller last coordinate has the smaller alpha.
         trace = np.copysign(aim / 4, pair.vector[-1]) * pair.vector
         for traced in lanczos(problem, problem.g + trace, reorthogonalise=True):
-            ended = traced.gap <= aim or traced.final
-            several = ended and _mirror_excess(traced, pair) <= 2 * aim
-            yield replace(traced, lowest=pair.value, final=ended, several=several, product=None)
+            # Judged by the eigenvalue that its own space may not know yet.
+            judged = replace(traced, lowest=pair.value, product=None)
+            ended = judged.gap <= aim or traced.final
+            several = ended and _mirror_excess(judged, pair) <= 2 * aim
+            yield replace(judged, final=ended, several=several)
             if ended:
                 return
 
@@ -113,8 +115,7 @@ def _mirror_excess(iterate: Iterate, pair: LowestPair) -> float:
 
     Nothing in the hard case; where the first method was only stuck at a local optimum, a lot.
     """
-    lowest = pair.value if iterate.lowest is None else iterate.lowest
-    return 4 * float(pair.vector @ iterate.point()) ** 2 * (iterate.multiplier + lowest)
+    return 4 * float(pair.vector @ iterate.point()) ** 2 * (iterate.multiplier + pair.value)
 
 
 def hard_iterate(

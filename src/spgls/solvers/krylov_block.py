@@ -95,9 +95,13 @@ class BlockMethod:
             self.histories[i].append(step)
         limited = Status.ITERATION_LIMIT if space.width else None
         done, wait = self._interpolate(projection, points, last)
+        over = ~(done | wait) & (last | (points.gap <= run.aim))
         if self._hard:
-            done |= self._look_beyond(points, ~(done | wait), last, limited)
-        over = ~done & ~wait & (last | (points.gap <= run.aim))
+            doubtful = ~(done | wait) & self._doubtful(points, last)
+            self._finish(points, over & ~doubtful, limited)
+            beyond = self._look_beyond(points, doubtful, limited if last else None, final=last)
+            done |= beyond | (over & ~doubtful)
+            over = doubtful & ~beyond & (last | (points.gap <= run.aim))
         self._finish(points, over, limited)
         left = ~(over | done)
         callback = run.controls.callback
@@ -129,23 +133,26 @@ class BlockMethod:
         self._finish(free, met, None)
         return met, near & np.isfinite(alpha) & ~met & (not last)
 
+    def _doubtful(self, points: Points, last: bool) -> np.ndarray:
+        """Which may have their optimum beyond the space."""
+        aim = self.run.aim
+        near = last | (np.minimum(points.gap, points.objective) <= aim)
+        known = np.array([i in self._cases for i in self._pending.tolist()])
+        return np.asarray(known | (near & (points.multiplier <= aim)))
+
     def _look_beyond(
-        self, points: Points, which: np.ndarray, last: bool, limited: Status | None
+        self, points: Points, which: np.ndarray, status: Status | None, *, final: bool
     ) -> np.ndarray:
         """Judge multipliers of zero or less; which strengths were finished beyond the space."""
-        run, done = self.run, np.zeros_like(which)
-        ready = last | (np.minimum(points.gap, points.objective) <= run.aim)
-        known = np.array([i in self._cases for i in self._pending.tolist()])
-        which = which & (known | (ready & (points.multiplier <= run.aim)))
+        done = np.zeros_like(which)
         for row in np.flatnonzero(which).tolist():
             i = int(self._pending[row])
-            alone = run.at(float(self.gammas[i]))
+            alone = self.run.at(float(self.gammas[i]))
             case = self._cases.setdefault(i, HardCase(alone, self._fits))
-            iterate = replace(points.iterate(row), final=last, status=limited if last else None)
+            iterate = replace(points.iterate(row), final=final, status=status)
             judged = case.judge(iterate)
             if judged is None:
-                beyond, before = case.beyond(iterate), self.histories[i]
-                self.found[i] = drive(alone, beyond, before=before)
+                self.found[i] = drive(alone, case.beyond(iterate), before=self.histories[i])
                 done[row] = True
             else:
                 points.lowest[row] = judged.lowest or 0.0

@@ -96,8 +96,8 @@ class Points:
         As of an :class:`~spgls.solvers.iterate.Iterate`.
     lowest : ndarray of shape (G,)
         Estimates of the smallest eigenvalue of ``H`` where the multiplier needs one, else zero.
-    several : ndarray of bool
-        Known to be one of several optima.
+    several, far : ndarray of bool
+        Known to be one of several optima; on the way to one that no predictor attains.
     """
 
     problem: SphereProblem
@@ -110,6 +110,7 @@ class Points:
     residual: Vector
     lowest: Vector
     several: np.ndarray
+    far: np.ndarray
 
     @property
     def gap(self) -> Vector:
@@ -164,6 +165,7 @@ class Points:
             norm=self.norm[rows],
             lowest=self.lowest[rows],
             several=self.several[rows],
+            far=self.far[rows],
         )
 
 
@@ -192,7 +194,7 @@ class Projection:
         x[:, int(np.argmin(game.sigma))] += small.fill
         h = self.reduction.vectors @ (x * (2 / np.sqrt(gammas))[:, None]).T
         multiplier = gammas * small.nu / 4
-        several = np.array([outcome == "several" for outcome in small.outcome], dtype=bool)
+        outcome = np.array(small.outcome)
         return Points(
             problem=problem,
             space=space,
@@ -204,7 +206,8 @@ class Projection:
             residual=gammas / 4 * space.residuals(h),
             # Only an estimate of the lowest eigenvalue.
             lowest=np.where(multiplier <= 0.0, -gammas * small.pole / 4, 0.0),
-            several=several | (problem.slope == 0.0),
+            several=(outcome == "several") | (problem.slope == 0.0),
+            far=outcome == "unattained",
         )
 
     def sphere_iterate(self, problem: SphereProblem, tol: float) -> tuple[Iterate, Vector]:
@@ -237,6 +240,7 @@ class Projection:
             residual=np.hypot(gammas / 4 * space.residuals(h), (c * game.r_zz - game.r_yz) / 2),
             lowest=nothing,
             several=np.ones(len(gammas), dtype=bool),
+            far=np.zeros(len(gammas), dtype=bool),
         )
         return points, alpha
 
