@@ -5,14 +5,15 @@ A column for each strength; a solve on its own has one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from math import hypot, inf, sqrt
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from spgls._types import EPS, Array, Vector
-from spgls._vector import dot, norm
+from spgls._vector import norm
 from spgls.data import GameData
 from spgls.game import Provider, priced_norm
 from spgls.providers import priced_norms
@@ -32,14 +33,15 @@ _CLEAR = 1e-4
 _SHARE = 1e-2
 
 
-def proved_gap(residual: float | Vector, multiplier: float | Vector) -> Vector:
+def proved_gap(residual: Any, multiplier: Any) -> Any:
     """Least of ``|rho(l)|^2/l`` over all ``l > 0``, for the least-squares multiplier.
 
-    ``H`` is positive semidefinite, so each of them bounds the distance from the optimum.
+    ``H`` is positive semidefinite, so each of them bounds the distance from the optimum. Numbers,
+    or arrays of them.
     """
-    root = np.hypot(residual, multiplier) + np.abs(multiplier)
-    share = residual / np.maximum(root, np.finfo(float).tiny)
-    return np.where(multiplier > 0.0, 2 * residual * share, 2 * root)
+    root = (residual * residual + multiplier * multiplier) ** 0.5 + abs(multiplier)
+    right = 2 * residual * (residual / (root + (root == 0.0)))
+    return right * (multiplier > 0.0) + 2 * root * (multiplier <= 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +52,8 @@ class Ends:
     ----------
     gamma : ndarray of shape (G,)
         Strengths.
-    w, last : ndarray of shapes (n, G) and (G,)
-        Unit vectors ``r``, their last entries apart.
-    slope, slope_last : ndarray of shapes (n, G) and (G,)
-        ``H r + g`` likewise.
+    r, slope : ndarray of shape (n + 1, G)
+        Unit vectors ``r = (w~, alpha~)``, and ``H r + g``.
     norm : ndarray of shape (G,)
         Estimates of ``|H|``; infinite where there is none.
     lowest : ndarray of shape (G,)
@@ -67,10 +67,8 @@ class Ends:
     """
 
     gamma: Vector
-    w: Array
-    last: Vector
+    r: Array
     slope: Array
-    slope_last: Vector
     norm: Vector
     lowest: Vector
     several: np.ndarray
@@ -95,13 +93,10 @@ class Ends:
                 length = -length
             r = r / length
             product = problem.product(r) if best.product is None else best.product() / length
-        slope = product + problem.g
         return cls(
             gamma=np.array([problem.gamma]),
-            w=r[:-1, None],
-            last=r[-1:],
-            slope=slope[:-1, None],
-            slope_last=slope[-1:],
+            r=r[:, None],
+            slope=(product + problem.g)[:, None],
             norm=np.array([spread]),
             lowest=np.array([lowest]),
             several=np.array([several]),
@@ -132,15 +127,17 @@ def finish(
     histories : sequence of sequence of Step
         The way there, for each.
     """
-    unattained = _reads_goal(run, ends)
-    for i in np.flatnonzero(unattained).tolist():
-        _step_back_from_infinity(run.at(float(ends.gamma[i])), ends, i)
-    coef, alpha = _predictors(run.data, ends)
-    slopes = _Slopes.at(run.problem, ends)
-    losses = _losses(run, ends, slopes, coef, alpha)
-    certificates = _certificates(run, ends, slopes, losses)
+    columns = _columns(run.problem, ends)
+    unattained = [_reads_goal(run, column) for column in columns]
+    for i in [i for i, away in enumerate(unattained) if away]:
+        _step_back_from_infinity(run.at(columns[i].gamma), ends, i)
+        columns = _columns(run.problem, ends)
+    coef, alpha = _predictors(run.data, ends, columns)
+    losses = _losses(run, columns, coef, alpha)
     predictors, stats, solutions = np.ascontiguousarray(coef.T), run.stats(iterations), []
-    for i, (certificate, history) in enumerate(zip(certificates, histories, strict=True)):
+    for i, (column, loss, history) in enumerate(zip(columns, losses, histories, strict=True)):
+        proved = None if ends.prove is None else ends.prove(ends.r[:, i], ends.slope[:, i])
+        certificate = _certificate(run, column, loss, proved)
         ended = status or Status.STATIONARY
         if certificate.relative_gap <= run.controls.tol:
             ended = Status.SEVERAL_OPTIMA if ends.several[i] else Status.OPTIMAL
@@ -148,10 +145,10 @@ def finish(
         solutions.append(
             Solution(
                 coef=predictors[i],
-                intercept=float(losses.intercept[i]),
-                alpha=float(alpha[i]),
-                multiplier=float(slopes.multiplier[i]),
-                objective=float(losses.objective[i]),
+                intercept=loss.intercept,
+                alpha=alpha[i],
+                multiplier=column.multiplier if proved is None else proved[1],
+                objective=loss.objective,
                 status=ended,
                 solver=run.name,
                 certificate=certificate,
@@ -162,30 +159,68 @@ def finish(
     return solutions
 
 
+class _Column(NamedTuple):
+    """What is known of one point, in numbers."""
+
+    gamma: float
+    last: float
+    square: float  # |w~|^2
+    along: float  # w~'A'(z/2 - y)
+    multiplier: float
+    residual: float
+    norm: float
+    lowest: float
+    far: bool
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """``1 + alpha~`` and ``1 - alpha~``, neither by a subtraction that cancels."""
+        long = 1.0 + abs(self.last)
+        short = max(self.square, 1e-300) / long
+        return (long, short) if self.last >= 0.0 else (short, long)
+
+
+def _columns(problem: SphereProblem, ends: Ends) -> list[_Column]:
+    r, w = ends.r, ends.r[:-1]
+    multiplier = -_inner(r, ends.slope)
+    rest = ends.slope + r * multiplier
+    entries = (
+        ends.gamma,
+        r[-1],
+        _inner(w, w),
+        problem.targets.slope @ w,
+        multiplier,
+        np.sqrt(_inner(rest, rest)),
+        ends.norm,
+        ends.lowest,
+        ends.far,
+    )
+    return [_Column(*row) for row in zip(*(entry.tolist() for entry in entries), strict=True)]
+
+
 def _inner(a: Array, b: Array) -> Vector:
     return np.asarray(np.einsum("ij,ij->j", a, b))
 
 
-def _reads_goal(run: Run, ends: Ends) -> np.ndarray:
-    """Which points near ``alpha~ = 1`` are on their way to an optimum that no predictor attains.
+def _reads_goal(run: Run, column: _Column) -> bool:
+    """Whether a point near ``alpha~ = 1`` is on its way to an optimum that no predictor attains.
 
     That takes ``A'(y - z) = 0``, which may cost a read of the data to see; so look only where the
     coefficients are large already.
     """
-    problem, near = run.problem, ends.last >= 0.9
-    if near.any():
-        small = _inner(ends.w, ends.w) / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
-        near &= small | ends.far
-    if near.any():
-        gap = float(np.linalg.norm(problem.p_y - problem.p_z))
-        size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
-        near &= gap <= 1e-12 * size
-    return near
+    problem = run.problem
+    large = column.square / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
+    if column.last < 0.9 or not (large or column.far):
+        return False
+    gap = float(np.linalg.norm(problem.p_y - problem.p_z))
+    size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
+    return gap <= 1e-12 * size
 
 
 def _step_back_from_infinity(run: Run, ends: Ends, i: int) -> None:
     """Move to a point of smaller coefficients whose loss is within the tolerance of the infimum."""
-    problem, w = run.problem, ends.w[:, i]
+    problem, r = run.problem, ends.r[:, i]
+    w = r[:-1]
     direction = w if w.any() else np.ones(problem.size - 1)
     direction = direction / np.linalg.norm(direction)
     problem.passes += 1.0
@@ -195,110 +230,101 @@ def _step_back_from_infinity(run: Run, ends: Ends, i: int) -> None:
     if room > 0.0:
         s = max(min(run.controls.tol * problem.yy / (4 * room), 0.25), 1e-30)
     if float(w @ w) / 4 <= s:
-        w[:], ends.last[i] = 2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s
-    slope = problem.product(np.append(w, ends.last[i])) + problem.g
-    ends.slope[:, i], ends.slope_last[i], ends.norm[i] = slope[:-1], slope[-1], np.inf
+        w[:], r[-1] = 2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s
+    ends.slope[:, i], ends.norm[i] = problem.product(r) + problem.g, np.inf
 
 
-def _predictors(data: GameData, ends: Ends) -> tuple[Array, Vector]:
+def _predictors(data: GameData, ends: Ends, columns: list[_Column]) -> tuple[Array, list[float]]:
     """Coefficients, and ``alpha``: the paper's second lemma, as in ``from_sphere``."""
-    square, last = _inner(ends.w, ends.w), ends.last
-    with np.errstate(divide="ignore", invalid="ignore"):
-        long = 1.0 + np.abs(last)
-        above, below = np.where(last >= 0.0, (long, square / long), (square / long, long))
-        v, pull = ends.w * (np.sqrt(ends.gamma) / below), above / below
-    coef = data.coefficients(v, data.free_coefficients(v, pull))
-    return coef, priced_norms(coef, data.cost) / ends.gamma
+    above, below = zip(*(column.sides for column in columns), strict=True)
+    v = ends.r[:-1] * (np.sqrt(ends.gamma) / below)
+    coef = data.coefficients(v, data.free_coefficients(v, np.divide(above, below)))
+    return coef, (priced_norms(coef, data.cost) / ends.gamma).tolist()
 
 
-class _Slopes(NamedTuple):
-    """What ``H r + g`` tells of each point."""
+class _Loss(NamedTuple):
+    """An objective, what rounding can have done to it, and the intercept it holds for."""
 
-    multiplier: Vector
-    objective: Vector
-    residual: Vector
-    gap: Vector
-    linear: Vector  # |g|
-
-    @classmethod
-    def at(cls, problem: SphereProblem, ends: Ends) -> _Slopes:
-        w, last, slope, half = ends.w, ends.last, ends.slope, np.sqrt(ends.gamma) / 2
-        pull, g_last = problem.targets.slope, float(problem.g[-1])
-        multiplier = -(_inner(w, slope) + last * ends.slope_last)
-        # q(r) = r'Hr + 2g'r + p, and r'(Hr + g) is known.
-        objective = half * (pull @ w) + g_last * last - multiplier + problem.p
-        gap = None
-        if ends.prove is not None:
-            r, steep = np.append(w[:, 0], last), np.append(slope[:, 0], ends.slope_last)
-            gap, multiplier = (np.array([number]) for number in ends.prove(r, steep))
-        rest = slope + w * multiplier
-        residual = np.sqrt(_inner(rest, rest) + (ends.slope_last + multiplier * last) ** 2)
-        gap = proved_gap(residual, multiplier) if gap is None else gap
-        linear = np.sqrt(half**2 * dot(pull, pull) + g_last**2)
-        return cls(multiplier, objective, residual, gap, linear)
+    objective: float
+    rounding: float
+    intercept: float = 0.0
 
 
-class _Losses(NamedTuple):
-    """Objectives, what rounding can have done to them, and the intercepts they hold for."""
-
-    objective: Vector
-    rounding: Vector
-    intercept: Vector
-
-
-def _losses(run: Run, ends: Ends, slopes: _Slopes, coef: Array, alpha: Vector) -> _Losses:
+def _losses(run: Run, columns: list[_Column], coef: Array, alpha: list[float]) -> list[_Loss]:
     """Objectives from the recurrence where that has the digits, measured on the data where not."""
-    data, problem, objective = run.data, run.problem, slopes.objective
-    size = ends.norm + 2 * slopes.linear + problem.p
-    rounding, intercept = 16 * EPS * size, np.zeros(len(alpha))
-    clear = (objective >= _CLEAR * size) & (len(data.immutable) == 0)
-    if data.fit_intercept and clear.any():
+    data, problem = run.data, run.problem
+    found = [_from_recurrence(problem, column) for column in columns]
+    clear = [loss.objective >= _CLEAR / (16 * EPS) * loss.rounding for loss in found]
+    if len(data.immutable):
+        clear = [False] * len(found)
+    if data.fit_intercept and any(clear):
         problem.targets.count_once("mean row")
-        intercept = data.best_intercepts(coef, alpha)
+        intercepts = data.best_intercepts(coef, np.array(alpha)).tolist()
         # Columns far from zero: what they cancel to is rounded as they are.
-        far = (np.abs(data.mean_row) @ np.abs(coef)) / (1.0 + alpha) * np.sqrt(data.total_weight)
-        rounding += 16 * EPS * far * (2 * np.sqrt(np.abs(objective)) + EPS * far)
-        clear &= rounding <= _SHARE * run.controls.tol * problem.yy
-    for some in column_chunks(data, np.flatnonzero(~clear)):
-        columns = np.ascontiguousarray(coef[:, some])
+        reach = np.abs(data.mean_row) @ np.abs(coef) * np.sqrt(data.total_weight)
+        for i, (loss, far) in enumerate(zip(found, reach / (1.0 + np.array(alpha)), strict=True)):
+            more = 16 * EPS * far * (2 * sqrt(abs(loss.objective)) + EPS * far)
+            found[i] = _Loss(loss.objective, loss.rounding + float(more), intercepts[i])
+            clear[i] &= found[i].rounding <= _SHARE * run.controls.tol * problem.yy
+    unclear = np.flatnonzero(np.logical_not(clear))
+    for some in column_chunks(data, unclear):
+        block = np.ascontiguousarray(coef[:, some])
         # A vector takes less time than a block of one column.
-        linear = data.matrix.apply(columns if len(some) > 1 else columns[:, 0])
+        linear = data.matrix.apply(block if len(some) > 1 else block[:, 0])
         problem.passes += 1.0
         for row, i in zip(linear.reshape(len(linear), -1).T, some.tolist(), strict=True):
-            measured = _measure(data, coef[:, i], float(ends.gamma[i]), row)
-            objective[i], rounding[i], intercept[i] = measured
-    return _Losses(objective, rounding, intercept)
+            found[i] = _measured(data, coef[:, i], columns[i].gamma, row)
+    return found
 
 
-def _measure(
-    data: GameData, coef: Vector, gamma: float, linear: Vector
-) -> tuple[float, float, float]:
-    """Objective, its rounding and the best intercept, from the predictions ``X w`` of all rows."""
+def _from_recurrence(problem: SphereProblem, column: _Column) -> _Loss:
+    """``q(r) = r'Hr + 2g'r + p``, as ``r'(Hr + g)`` is known."""
+    along = sqrt(column.gamma) / 2 * column.along + problem.targets.g_last * column.last
+    size = column.norm + 2 * problem.targets.steepness(column.gamma) + problem.p
+    return _Loss(along - column.multiplier + problem.p, 16 * EPS * size)
+
+
+def _measured(data: GameData, coef: Vector, gamma: float, linear: Vector) -> _Loss:
+    """With the best intercept, from the predictions ``X w`` of all rows."""
     alpha = priced_norm(coef, data.cost) / gamma
     provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
     objective = data.loss(data.residual(linear, provider))
     pull = alpha / (1 + alpha)
-    size = (1 - pull) * np.sqrt(data.loss(linear)) + np.sqrt(data.loss(data.y))
-    size += pull * np.sqrt(data.loss(data.z))
-    rounding = float(16 * EPS * size * (np.sqrt(objective) + EPS * size))
-    return objective, rounding, provider.intercept
+    size = (1 - pull) * sqrt(data.loss(linear)) + sqrt(data.loss(data.y))
+    size += pull * sqrt(data.loss(data.z))
+    rounding = 16 * EPS * size * (sqrt(objective) + EPS * size)
+    return _Loss(objective, rounding, provider.intercept)
 
 
-def _certificates(run: Run, ends: Ends, slopes: _Slopes, losses: _Losses) -> Iterator[Certificate]:
-    """Bounds by the residual: proved by ``H >= 0``, or estimated by its least Ritz value."""
-    residual, multiplier, yy = slopes.residual, slopes.multiplier, run.problem.yy
+def _certificate(
+    run: Run, column: _Column, loss: _Loss, proved: tuple[float, float] | None
+) -> Certificate:
+    """Bound the gap by the residual: proved by ``H >= 0``, or estimated by its least Ritz value.
+
+    Where the method has a proof of its own, that one counts.
+    """
+    residual, multiplier, yy = column.residual, column.multiplier, run.problem.yy
+    if proved is None:
+        gap = proved_gap(residual, multiplier)
+    else:
+        gap, multiplier = proved
+        # What is left at the best multiplier is orthogonal to the point.
+        residual = hypot(residual, multiplier - column.multiplier)
     # A sum of squares is not negative, so the objective itself bounds the gap.
-    gap = np.minimum(slopes.gap, losses.objective)
-    estimate = proved_gap(residual, multiplier + ends.lowest)
-    estimated = (ends.lowest > 0.0) & (estimate < 1e-3 * gap)
-    gap = np.where(estimated, estimate, gap) + losses.rounding
-    unit = slopes.linear + np.abs(multiplier)
-    kkt = np.where(unit > 0.0, residual / np.where(unit > 0.0, unit, 1.0), residual > 0.0)
+    gap = min(gap, loss.objective)
+    kind: Literal["proved", "estimated"] = "proved"
+    if column.lowest > 0.0:
+        estimate = proved_gap(residual, multiplier + column.lowest)
+        if estimate < 1e-3 * gap:
+            gap, kind = estimate, "estimated"
+    gap += loss.rounding
     # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
-    relative = (
-        gap / yy if yy > 0.0 else np.where(gap <= 64 * EPS * run.data.loss(run.data.y), 0.0, np.inf)
+    nothing = yy == 0.0 and gap <= 64 * EPS * run.data.loss(run.data.y)
+    unit = run.problem.targets.steepness(column.gamma) + abs(multiplier)
+    return Certificate(
+        lower_bound=max(0.0, loss.objective - gap),
+        gap=gap,
+        relative_gap=0.0 if nothing else gap / yy if yy > 0.0 else inf,
+        kkt_residual=residual / (unit or residual) if residual else 0.0,
+        kind=kind,
     )
-    columns = np.stack([losses.objective, gap, relative, kkt, estimated])
-    for loss, distance, share, slope, guessed in columns.T.tolist():
-        kind: Literal["proved", "estimated"] = "estimated" if guessed else "proved"
-        yield Certificate(max(0.0, loss - distance), distance, share, slope, kind)

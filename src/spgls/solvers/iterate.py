@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import isfinite
 from time import perf_counter
 
@@ -97,7 +96,7 @@ class Iterate:
     prove: Callable[[Vector, Vector], tuple[float, float]] | None = None
     status: Status | None = None
 
-    @cached_property
+    @property
     def gap(self) -> float:
         """Distance of the objective from the optimum, proved for a positive multiplier.
 
@@ -149,7 +148,7 @@ class Run:
         """The same for another strength; reads and time go on counting."""
         return replace(self, problem=self.problem.with_strength(gamma))
 
-    @cached_property
+    @property
     def aim(self) -> float:
         """Gap at which an iteration ends."""
         return self.controls.aim(self.problem.yy)
@@ -199,7 +198,7 @@ def drive(
 
 
 def _drive(run: Run, iterates: Iterator[Iterate], history: list[Step]) -> Solution:
-    problem, callback = run.problem, run.controls.callback
+    problem, callback, aim = run.problem, run.controls.callback, run.aim
     best: Iterate | None = None
     status: Status | None = None
     first = history[-1].iteration + 1 if history else 1
@@ -210,7 +209,7 @@ def _drive(run: Run, iterates: Iterator[Iterate], history: list[Step]) -> Soluti
         best = iterate
         step = Step(count, iterate.objective, iterate.residual, problem.passes, run.seconds)
         history.append(step)
-        if iterate.final or iterate.gap <= run.aim:
+        if iterate.final or iterate.gap <= aim:
             status = iterate.status
             break
         if callback is not None and callback(step):

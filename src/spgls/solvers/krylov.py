@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from spgls.solvers.iterate import Controls, Run, drive
 from spgls.solvers.krylov_block import BlockMethod
 from spgls.solvers.krylov_population import solve_mixed_krylov
 from spgls.solvers.projected import single_iterates, singular
-from spgls.solvers.solution import Solution, Step
+from spgls.solvers.solution import Solution, Status, Step
 
 __all__ = ["Krylov"]
 
@@ -126,12 +126,16 @@ class Krylov:
     def _solve_strengths(
         self, run: Run, space: KrylovSpace, gammas: list[float]
     ) -> tuple[Solution, ...]:
-        """On one space; each alone where that cannot be."""
+        """On one space; alone what that leaves out, or what rounding spoils on it."""
         block = BlockMethod(run, space, np.array(gammas), hard_case=self.hard_case)
         found = block.solve()
         for i, gamma in enumerate(gammas):
             if i not in found:
                 found[i] = self._solve_alone(run.at(gamma), block.histories[i])
+            elif found[i].status is Status.STATIONARY:
+                alone = self._solve_alone(run.at(gamma), block.histories[i])
+                better = alone.certificate.gap < found[i].certificate.gap
+                found[i] = alone if better else replace(found[i], stats=alone.stats)
         return tuple(found[i] for i in range(len(gammas)))
 
     def _solve_alone(self, run: Run, before: Sequence[Step] = ()) -> Solution:

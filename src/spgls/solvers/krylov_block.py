@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class BlockMethod:
                 last = space.width == 0 or space.steps >= self.run.limit
                 if not (schedule.due(space) or last):
                     continue
-                if not np.isfinite(space.projected).all() or self._look(last):
+                if not isfinite(space.scale) or self._look(last):
                     break
         return self.found
 
@@ -93,13 +94,13 @@ class BlockMethod:
         steps = [Step(space.steps, *value, passes, seconds) for value in values]
         for i, step in zip(pending.tolist(), steps, strict=True):
             self.histories[i].append(step)
-        limited = Status.ITERATION_LIMIT if space.width else None
+        limited = Status.ITERATION_LIMIT if last and space.width else None
         done, wait = self._interpolate(projection, points, last)
         over = ~(done | wait) & (last | (points.gap <= run.aim))
         if self._hard:
             doubtful = ~(done | wait) & self._doubtful(points, last)
             self._finish(points, over & ~doubtful, limited)
-            beyond = self._look_beyond(points, doubtful, limited if last else None, final=last)
+            beyond = self._look_beyond(points, doubtful, limited, final=last)
             done |= beyond | (over & ~doubtful)
             over = doubtful & ~beyond & (last | (points.gap <= run.aim))
         self._finish(points, over, limited)

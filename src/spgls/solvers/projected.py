@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from spgls.solvers.lanczos import krylov_start
 from spgls.solvers.solution import Status
 from spgls.sphere.dense import solve_dense
 from spgls.sphere.operator import SphereProblem
-from spgls.sphere.secular_many import solve_sphere_many
+from spgls.sphere.secular import solve_sphere
+from spgls.sphere.secular_many import SmallSolutions, solve_sphere_many
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
 
 __all__ = [
@@ -115,7 +116,7 @@ class Points:
     @property
     def gap(self) -> Vector:
         """Distances of the objectives from the optima."""
-        return proved_gap(self.residual, self.multiplier + np.maximum(self.lowest, 0.0))
+        return np.asarray(proved_gap(self.residual, self.multiplier + np.maximum(self.lowest, 0.0)))
 
     @property
     def norm(self) -> Vector:
@@ -140,28 +141,29 @@ class Points:
     def ends(self, rows: np.ndarray) -> Ends:
         """Some of them, in all of space."""
         problem, space, gamma = self.problem, self.space, self.gamma[rows]
-        half, g_last = np.sqrt(gamma) / 2, float(problem.g[-1])
+        half, g_last = np.sqrt(gamma) / 2, problem.targets.g_last
         p_y, p_z = space.starts.T[:2]
         pull = p_z / 2 - p_y
         h, last = self.h[:, rows], self.last[rows]
-        w = space.combine(h)
-        length = np.sqrt(np.einsum("ij,ij->j", w, w) + last**2)
+        r = np.empty((problem.size, len(rows)), order="F")
+        r[:-1], r[-1] = space.combine(h), last
+        length = np.sqrt(np.einsum("ij,ij->j", r, r))
         if not pull.any() and g_last == 0.0:
             # Without a linear term -r is as good, and has the smaller alpha.
             length = np.where(last > 0.0, -length, length)
-        w /= length
+        r /= length
         h, last = h / length, last / length
         # H r + g, from the products that made up the basis; labels and goals lie in its span.
         inside = gamma / 4 * (space.projected @ h)
         inside += np.outer(p_z, half / 2 * last) + np.outer(pull, half)
-        slope = space.combine(inside)
-        slope += space.outside(gamma / 4 * h)
+        slope = np.empty_like(r)
+        slope[:-1] = space.combine(inside)
+        slope[:-1] += space.outside(gamma / 4 * h)
+        slope[-1] = half / 2 * (p_z @ h) + problem.zz / 4 * last + g_last
         return Ends(
             gamma=gamma,
-            w=w,
-            last=last,
+            r=r,
             slope=slope,
-            slope_last=half / 2 * (p_z @ h) + problem.zz / 4 * last + g_last,
             norm=self.norm[rows],
             lowest=self.lowest[rows],
             several=self.several[rows],
@@ -189,7 +191,12 @@ class Projection:
         The residual of a sphere problem is ``gamma/4`` of what ``A'A w~`` has outside the span.
         """
         game, space = self.reduction.game, self.reduction.space
-        small = solve_sphere_many(game, gammas, tol=tol, ulps=ULPS)
+        if len(gammas) == 1:
+            # Arrays with one row take several times as long.
+            small = SmallSolutions.empty(1, game.size)
+            small.put(0, solve_sphere(game, float(gammas[0]), tol=tol, ulps=ULPS))
+        else:
+            small = solve_sphere_many(game, gammas, tol=tol, ulps=ULPS)
         x = small.x
         x[:, int(np.argmin(game.sigma))] += small.fill
         h = self.reduction.vectors @ (x * (2 / np.sqrt(gammas))[:, None]).T
@@ -284,7 +291,7 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
         stopped = not ended and space.steps >= limit
         if space.restarts and not (schedule.due(space) or ended or stopped):
             continue
-        if not np.isfinite(T).all():
+        if not isfinite(space.scale):
             # Numbers too large for double precision.
             yield Iterate(np.nan, np.nan, np.nan, problem.g.copy)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import hypot, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -57,6 +58,8 @@ class Targets:
     ----------
     slope : ndarray of shape (n,)
         ``A'(z/2 - y)``.
+    g_last : float
+        Last entry of ``g``, ``z'(z/2 - y)/2``.
     p : float
         ``|z/2 - y|^2``.
     passes : float
@@ -72,6 +75,7 @@ class Targets:
             self.slope: Vector = self.p_z / 2 - self.p_y
         else:
             self.slope = matrix.cross(centre)
+        self.g_last = (self.zz / 2 - self.yz) / 2
         self.p = dot(centre, centre)
         self.passes = 1.0
         self._read: set[str] = set()
@@ -86,6 +90,14 @@ class Targets:
         """``A'z``."""
         self.passes += 1.0
         return self.matrix.cross(self.z)
+
+    def steepness(self, gamma: float) -> float:
+        """``|g|`` of the problem of a strength."""
+        return hypot(sqrt(gamma) / 2 * self._length, self.g_last)
+
+    @cached_property
+    def _length(self) -> float:
+        return norm(self.slope)
 
     def count_once(self, what: str) -> None:
         """Count a read whose result is kept."""
@@ -124,7 +136,7 @@ class SphereProblem:
         self._half = np.sqrt(gamma) / 2
         self.g = np.empty(len(targets.slope) + 1)
         np.multiply(targets.slope, self._half, out=self.g[:-1])
-        self.g[-1] = (self.zz / 2 - self.yz) / 2
+        self.g[-1] = targets.g_last
 
     def with_strength(self, gamma: float) -> SphereProblem:
         """The problem of another strength on the same data; both count the same passes."""
@@ -157,7 +169,7 @@ class SphereProblem:
     @cached_property
     def slope(self) -> float:
         """``|g|``."""
-        return norm(self.g)
+        return self.targets.steepness(self.gamma)
 
     def product(self, r: Vector) -> Vector:
         """``H r``."""
