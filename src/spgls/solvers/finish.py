@@ -134,7 +134,7 @@ def finish(
         columns = _columns(run.problem, ends)
     coef, alpha = _predictors(run.data, ends, columns)
     losses = _losses(run, columns, coef, alpha)
-    predictors, stats, solutions = np.ascontiguousarray(coef.T), run.stats(iterations), []
+    predictors, solutions = np.ascontiguousarray(coef.T), []
     for i, (column, loss, history) in enumerate(zip(columns, losses, histories, strict=True)):
         proved = None if ends.prove is None else ends.prove(ends.r[:, i], ends.slope[:, i])
         certificate = _certificate(run, column, loss, proved)
@@ -152,7 +152,7 @@ def finish(
                 status=ended,
                 solver=run.name,
                 certificate=certificate,
-                stats=stats,
+                stats=run.stats(iterations),
                 history=tuple(history),
             )
         )

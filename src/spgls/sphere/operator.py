@@ -169,7 +169,7 @@ class SphereProblem:
     @cached_property
     def slope(self) -> float:
         """``|g|``."""
-        return self.targets.steepness(self.gamma)
+        return norm(self.g)
 
     def product(self, r: Vector) -> Vector:
         """``H r``."""
