@@ -96,9 +96,7 @@ def test_what_takes_too_long_is_given_up(ambitious, monkeypatch):
     monkeypatch.setattr(auto, "_PATIENCE", 0.0)
     X, y, z = game(300, 200, spread=1e4)
     gamma = 1e3
-    assert solve(X, y, z, gamma, solver=Krylov(fall_back=0), max_iter=20).status is (
-        Status.ITERATION_LIMIT
-    )
+    assert solve(X, y, z, gamma, solver=Krylov(), max_iter=20).status is (Status.ITERATION_LIMIT)
     found = solve(X, y, z, gamma)
     assert found.status.ok
     assert found.solver == "spectral"

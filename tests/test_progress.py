@@ -90,7 +90,7 @@ def test_paths_and_populations_stop_too():
     path = solve_path(X, y, z, [1e3, 1e4], solver="krylov", callback=Progress(limit=1e-9))
     assert set(path.status) == {Status.STOPPED}
     crowd = Population.mixed(1e3, honest=0.5)
-    found = solve(X, y, z, crowd, solver=Krylov(fall_back=0), callback=Progress(limit=1e-9))
+    found = solve(X, y, z, crowd, solver=Krylov(), callback=Progress(limit=1e-9))
     assert found.status is Status.STOPPED
     best = solve(X, y, z, crowd, solver="spectral").objective
     assert found.objective - best <= found.certificate.gap + 1e-9 * (y @ y)

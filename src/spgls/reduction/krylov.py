@@ -13,6 +13,7 @@ columns, whose products are then stored; all of the above stays true.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 
 import numpy as np
 from scipy.linalg import qr
@@ -53,6 +54,8 @@ class KrylovSpace:
         Products so far.
     restarts : int
         How often the basis was restarted.
+    scale : float
+        Estimate of ``|M|``, the largest entry of ``T``; not finite if anything was not.
     """
 
     def __init__(self, product: Callable[[Array], Array], starts: Array, limit: int) -> None:
@@ -65,6 +68,7 @@ class KrylovSpace:
         self.count = 0
         self.steps = 0
         self.restarts = 0
+        self.scale = 0.0
         self._last = 0
         # Products of the first columns, stored after a restart only.
         self._head: Array | None = None
@@ -111,11 +115,6 @@ class KrylovSpace:
         """Whether the next step would exceed the limit."""
         return self.width > 0 and self.count + self.width > self.limit
 
-    @property
-    def scale(self) -> float:
-        """Estimate of ``|M|``."""
-        return float(np.abs(self.projected).max()) if self.count else 0.0
-
     def extend(self) -> None:
         """Add the next block, at the cost of one product."""
         V, k = self._next, self.count
@@ -139,6 +138,8 @@ class KrylovSpace:
         self._T[k : k + b, : k + b] = inner.T
         corner = inner[k:]
         self._T[k : k + b, k : k + b] = (corner + corner.T) / 2
+        largest = float(np.abs(inner).max())
+        self.scale = largest if isnan(largest) else max(self.scale, largest)
         floor = np.full(b, _DEFLATED * self.scale)
         new, coupling = _orthonormal(W, floor)
         # Rounding may leave more columns than there are dimensions.
@@ -213,12 +214,13 @@ class KrylovSpace:
         self._head = image
         self._T[:] = 0.0
         self._T[:k, :k] = (T + T.T) / 2
+        self.scale = float(np.abs(T).max())
         self._starts, self._past = C.T @ starts, C.T @ past
         self.count = k
         self.restarts += 1
         # As many columns as before: what is missing most, then what would have come next anyway.
         left, sizes, _ = np.linalg.svd(residual, full_matrices=False)
-        some = sizes > _DEFLATED * float(np.abs(T).max()) * max(float(_lengths(wanted).max()), EPS)
+        some = sizes > _DEFLATED * self.scale * max(float(_lengths(wanted).max()), EPS)
         new = left[:, some]
         rest = self._next - new @ (new.T @ self._next)
         new = np.hstack([new, _orthonormal(rest, np.full(self.width, 1e-3))[0]])[:, : self.width]

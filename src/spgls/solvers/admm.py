@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,9 +14,8 @@ from spgls._types import EPS, Array, Vector
 from spgls._validation import check_count, check_number
 from spgls.data import GameData
 from spgls.solvers.base import Capabilities, register
-from spgls.solvers.iterate import Controls, Iterate, run, sphere_problem
+from spgls.solvers.iterate import Controls, Iterate, Run, drive
 from spgls.solvers.solution import Solution
-from spgls.solvers.spectral import Spectral
 from spgls.sphere.operator import SphereProblem
 
 __all__ = ["ADMM"]
@@ -83,7 +81,6 @@ class ADMM:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        start = perf_counter()
         n = len(data.changeable)
         if n > self.max_size:
             raise ValueError(
@@ -92,21 +89,8 @@ class ADMM:
                 f"only multiplies by the data, or pass ADMM(max_size={n}) if you have "
                 f"{16e-9 * n**2:.2g} GB to spare."
             )
-        if n == 0:
-            return Spectral().solve(data, gamma, controls)
-        problem = sphere_problem(data, gamma)
-        iterates = self._iterates(problem, controls.generator())
-        limit = controls.max_iter or self.max_iter
-        return run(
-            self.capabilities.name,
-            data,
-            problem,
-            iterates,
-            controls,
-            limit,
-            start,
-            factorises=True,
-        )
+        run = Run.begin(self.capabilities.name, data, gamma, controls, self.max_iter)
+        return drive(run, self._iterates(run.problem, controls.generator()), factorises=True)
 
     def _iterates(self, problem: SphereProblem, rng: np.random.Generator) -> Iterator[Iterate]:
         g = problem.g

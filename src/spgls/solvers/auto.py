@@ -30,6 +30,8 @@ _PATIENCE = 0.6
 _BEARABLE, _WORTH = 30.0, 4.0
 #: Share of the free memory that a solve may take, and bytes that are always there.
 _SHARE, _CHECKED = 0.9, 1e8
+#: Rows or columns up to which a decomposition is tried where memory seemed too small for one.
+_MODERATE = 2000
 
 
 @dataclass(frozen=True)
@@ -198,8 +200,8 @@ class Auto:
         plan = _plan(data, 1, mixed=False)
         if plan is None or plan.solver == "spectral":
             return Spectral().solve(data, gamma, controls)
-        first = _krylov(plan).solve(data, gamma, _limited(controls, plan))
-        if not _given_up(first, controls, plan):
+        first = Krylov().solve(data, gamma, _limited(controls, plan))
+        if not _given_up(first, data, controls, plan):
             return first
         return _after(first, Spectral().solve(data, gamma, controls))
 
@@ -210,8 +212,8 @@ class Auto:
         plan = _plan(data, 1, mixed=True)
         if plan is None or plan.solver == "spectral":
             return Spectral().solve_population(data, population, ridge, controls)
-        first = _krylov(plan).solve_population(data, population, ridge, _limited(controls, plan))
-        if not _given_up(first, controls, plan):
+        first = Krylov().solve_population(data, population, ridge, _limited(controls, plan))
+        if not _given_up(first, data, controls, plan):
             return first
         return _after(first, Spectral().solve_population(data, population, ridge, controls))
 
@@ -227,8 +229,8 @@ class Auto:
         plan = _plan(data, len(gammas), mixed=mixed)
         if plan is None or plan.solver == "spectral":
             return Spectral().solve_path(data, gammas, controls, ridge)
-        found = list(_krylov(plan).solve_path(data, gammas, _limited(controls, plan), ridge))
-        lost = [i for i, solution in enumerate(found) if _given_up(solution, controls, plan)]
+        found = list(Krylov().solve_path(data, gammas, _limited(controls, plan), ridge))
+        lost = [i for i, solution in enumerate(found) if _given_up(solution, data, controls, plan)]
         if lost:
             again = Spectral().solve_path(data, [gammas[i] for i in lost], controls, ridge)
             for i, solution in zip(lost, again, strict=True):
@@ -272,22 +274,20 @@ def _plan(data: GameData, games: int, *, mixed: bool) -> Plan | None:
     return None if _is_small(data) else make_plan(data.work, games, mixed=mixed)
 
 
-def _krylov(plan: Plan) -> Krylov:
-    """What is not certified goes to the other option here, if that fits."""
-    return Krylov(fall_back=0) if plan.patience else Krylov()
-
-
 def _limited(controls: Controls, plan: Plan) -> Controls:
     if controls.max_iter is not None or not plan.patience:
         return controls
     return replace(controls, max_iter=plan.patience)
 
 
-def _given_up(solution: Solution, controls: Controls, plan: Plan) -> bool:
+def _given_up(solution: Solution, data: GameData, controls: Controls, plan: Plan) -> bool:
     """Whether the other option is to be tried: not where the user asked for an end."""
-    if not plan.patience or controls.max_iter is not None or solution.status is Status.STOPPED:
+    if controls.max_iter is not None or solution.status is Status.STOPPED:
         return False
     settled = solution.status.ok or solution.status is Status.UNATTAINED
+    if not plan.patience:
+        # It was not meant to fit, but what is so small will.
+        return not settled and min(data.matrix.shape) <= _MODERATE
     if settled and solution.certificate.kind == "proved":
         return False
     other = plan.options[0].seconds

@@ -13,11 +13,10 @@ import numpy as np
 from spgls._validation import check_choice, check_count, check_number
 from spgls.data import GameData
 from spgls.solvers.base import Capabilities, register
-from spgls.solvers.iterate import Controls, Iterate, run, sphere_problem
+from spgls.solvers.iterate import Controls, Iterate, Run, drive
 from spgls.solvers.lmi import MatrixInequality
 from spgls.solvers.semidefinite import Backend, Semidefinite, choose_backend
 from spgls.solvers.solution import Solution, Status
-from spgls.solvers.spectral import Spectral
 
 __all__ = ["Bisection"]
 
@@ -90,17 +89,12 @@ class Bisection:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        start = perf_counter()
         name, n = self.capabilities.name, len(data.changeable)
         code, module = choose_backend(name, self.backend, n, self.max_size, _PATIENCE)
-        if n == 0:
-            return Spectral().solve(data, gamma, controls)
-        problem = sphere_problem(data, gamma)
-        inequality = MatrixInequality(problem)
-        stages = {"squares": perf_counter() - start, code: 0.0, "recovery": 0.0}
-        iterates = self._iterates(code, module, inequality, stages)
-        steps = max(1, ceil(-log2(self.tolerance)))
-        return run(name, data, problem, iterates, controls, steps, start, stages)
+        run = Run.begin(name, data, gamma, controls, max(1, ceil(-log2(self.tolerance))))
+        inequality = MatrixInequality(run.problem)
+        run.stages.update({"squares": run.seconds, code: 0.0, "recovery": 0.0})
+        return drive(run, self._iterates(code, module, inequality, run.stages))
 
     def _iterates(
         self, code: str, module: Any, inequality: MatrixInequality, stages: dict[str, float]

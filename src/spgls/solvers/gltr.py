@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +10,9 @@ import numpy as np
 from spgls.data import GameData
 from spgls.solvers.base import Capabilities, register
 from spgls.solvers.hard import with_hard_case
-from spgls.solvers.iterate import Controls, run, sphere_problem
+from spgls.solvers.iterate import Controls, Run, drive
 from spgls.solvers.lanczos import lanczos
 from spgls.solvers.solution import Solution
-from spgls.solvers.spectral import Spectral
 
 __all__ = ["GLTR"]
 
@@ -55,17 +53,14 @@ class GLTR:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        start = perf_counter()
-        if len(data.changeable) == 0:
-            return Spectral().solve(data, gamma, controls)
-        problem = sphere_problem(data, gamma)
+        run = Run.begin(self.capabilities.name, data, gamma, controls, self.max_iter)
+        problem = run.problem
         g = problem.g
         if self.perturbation:
             xi = controls.generator().normal(size=problem.size)
             length = self.perturbation * controls.tol * problem.yy
             g = g + length / np.linalg.norm(xi) * xi
-        limit = controls.max_iter or self.max_iter
         iterates = lanczos(problem, g, reorthogonalise=self.reorthogonalise)
         if self.hard_case:
-            iterates = with_hard_case(problem, iterates, controls, limit)
-        return run(self.capabilities.name, data, problem, iterates, controls, limit, start)
+            iterates = with_hard_case(run, iterates)
+        return drive(run, iterates)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from math import hypot, sqrt
+from math import hypot, isnan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spgls._types import EPS, Array, Vector
-from spgls.solvers.iterate import Iterate
+from spgls._vector import dot
+from spgls.solvers.iterate import Iterate, Run
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.problem import to_sphere
 
@@ -39,9 +40,7 @@ SETTLED = 1e-5
 _ROUNDING = (16 * EPS) ** 2
 
 
-def with_interpolation(
-    problem: SphereProblem, iterates: Iterator[Iterate], aim: float, max_iter: int
-) -> Iterator[Iterate]:
+def with_interpolation(run: Run, iterates: Iterator[Iterate]) -> Iterator[Iterate]:
     """Pass iterates on; at a multiplier below zero, try to meet the labels exactly.
 
     ``H`` has to be singular for certain. Over growing Krylov spaces the multiplier only rises, so
@@ -49,28 +48,23 @@ def with_interpolation(
 
     Parameters
     ----------
-    problem : SphereProblem
-        The problem, with more coefficients than rows.
+    run : Run
+        What the solve carries; its problem has more coefficients than rows.
     iterates : iterator of Iterate
         A Krylov method.
-    aim : float
-        Objective at which labels count as met.
-    max_iter : int
-        Limit on further iterations.
     """
     for count, iterate in enumerate(iterates, 1):
         yield iterate
         if count == _PATIENCE and iterate.multiplier < 0.0:
-            met = yield from _interpolate(problem, aim, max_iter)
+            met = yield from _interpolate(run)
             if met:
                 return
 
 
-def _interpolate(
-    problem: SphereProblem, aim: float, max_iter: int
-) -> Generator[Iterate, None, bool]:
+def _interpolate(run: Run) -> Generator[Iterate, None, bool]:
     """Iterates with labels met better and better; returns whether they could be."""
-    gamma = problem.gamma
+    problem, gamma = run.problem, run.problem.gamma
+    strength = np.array([gamma])
 
     def product(V: Array) -> Array:
         problem.passes += 1.0
@@ -85,15 +79,15 @@ def _interpolate(
         np.array([problem.yy, problem.zz]),
     )
     before, misses = np.inf, 0
-    for _ in range(max_iter):
+    for _ in range(run.limit):
         if not pair.step():
             return False
-        alpha = smaller_root(pair.x.T @ pair.x, gamma)
+        alpha = float(smaller_root(pair.x[:, 0], pair.x[:, 1], strength)[0])
         # The norms of both solutions only grow, so a root that is gone does not come back.
-        misses = misses + 1 if alpha is None else 0
+        misses = misses + 1 if isnan(alpha) else 0
         if misses == _PATIENCE:
             return False
-        if alpha is None:
+        if misses:
             continue
         c = alpha / (1.0 + alpha)
         left_y, left_z = np.sqrt(pair.left)
@@ -105,7 +99,7 @@ def _interpolate(
         settled = abs(alpha - before) <= SETTLED * alpha or pair.ended
         before = alpha
         make = partial(_point, pair.x, alpha, gamma)
-        if objective <= SHARPER * aim and settled:
+        if objective <= SHARPER * run.aim and settled:
             yield _measured(problem, make())
             return True
         yield Iterate(0.0, objective, residual, make)
@@ -175,20 +169,22 @@ class NormalEquations:
         return bool(np.isfinite(slope).all())
 
 
-def smaller_root(gram: Array, gamma: float) -> float | None:
-    """``alpha`` of ``|w_y + alpha (w_y - w_z)|^2 = gamma alpha``, if there is one.
+def smaller_root(w_y: Vector, w_z: Vector, gamma: Vector) -> Vector:
+    """``alpha`` of ``|w_y + alpha (w_y - w_z)|^2 = gamma alpha``, not a number if there is none.
 
     Parameters
     ----------
-    gram : ndarray of shape (2, 2)
-        Inner products of ``w_y`` and ``w_z``.
-    gamma : float
-        Strength of the providers.
+    w_y, w_z : ndarray of shape (n,)
+        Least-squares solutions for labels and goals.
+    gamma : ndarray of shape (G,)
+        Strengths of the providers.
     """
-    yy, yz, zz = float(gram[0, 0]), float(gram[0, 1]), float(gram[1, 1])
-    b = gamma - 2 * (yy - yz)
-    disc = b**2 - 4 * (yy - 2 * yz + zz) * yy
-    return 2 * yy / (b + sqrt(disc)) if b > 0.0 and disc >= 0.0 else None
+    gap = w_y - w_z
+    yy = dot(w_y, w_y)
+    b = gamma - 2 * dot(w_y, gap)
+    disc = b**2 - 4 * dot(gap, gap) * yy
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((b > 0.0) & (disc >= 0.0), 2 * yy / (b + np.sqrt(disc)), np.nan)
 
 
 def _point(x: Array, alpha: float, gamma: float) -> Vector:

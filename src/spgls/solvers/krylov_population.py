@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from time import perf_counter
-from typing import cast
 
 import numpy as np
 
 from spgls._threads import one_blas_thread
 from spgls._types import Array
-from spgls.data import GameData
 from spgls.population import PopulationSolution, solve_population
+from spgls.population.groups import Groups
 from spgls.providers import Population
 from spgls.reduction import KrylovSpace, reduce_krylov
-from spgls.small import ULPS, solve_small
+from spgls.small import ULPS, Optima
 from spgls.solvers.interpolate import null_vector
-from spgls.solvers.iterate import Controls
+from spgls.solvers.iterate import Run
 from spgls.solvers.lowest import lowest_pair
 from spgls.solvers.projected import Schedule, restart_from
 from spgls.solvers.recover import Clock, Task, recover
-from spgls.solvers.solution import Solution, Stats, Status, Step
+from spgls.solvers.solution import Solution, Status, Step
 from spgls.solvers.truncation import Truncation
 from spgls.sphere.operator import SphereProblem
 
@@ -32,63 +30,40 @@ _LOWEST_PRODUCTS = 200
 
 
 def solve_mixed_krylov(
-    name: str,
-    data: GameData,
-    problem: SphereProblem,
-    make_space: Callable[[Array | None], KrylovSpace],
+    run: Run,
+    space: KrylovSpace,
+    larger: Callable[[Array], KrylovSpace],
     population: Population,
     ridge: float,
-    controls: Controls,
-    limit: int,
-    start: float,
 ) -> Solution:
     """Grow a space until it holds the optimum of a game against a population.
 
     Parameters
     ----------
-    name : str
-        Name of the solver.
-    data : GameData
-        The data of the game.
-    problem : SphereProblem
-        Counts the reads of the data.
-    make_space : callable
-        Makes an empty space of ``A'A`` started at ``A'[y, z]`` and at columns given to it.
+    run : Run
+        What the solve carries, at any strength.
+    space : KrylovSpace
+        A space of ``A'A`` started at ``A'[y, z]``; it grows.
+    larger : callable
+        Makes an empty space that is started at some columns too.
     population : Population
         Who the providers are.
     ridge : float
         Weight of the squared priced norm of the coefficients in the learner's objective.
-    controls : Controls
-        Tolerance, limit, callback.
-    limit : int
-        Limit on products.
-    start : float
-        When the solve began.
     """
-    growth = _Growth(data, problem, population, ridge, controls, limit, start)
-    with one_blas_thread(data.matrix.threaded):
-        _grow(growth, problem, make_space, controls, limit)
-        return growth.solution(name)
-
-
-def _grow(
-    growth: _Growth,
-    problem: SphereProblem,
-    make_space: Callable[[Array | None], KrylovSpace],
-    controls: Controls,
-    limit: int,
-) -> None:
-    growth.run(make_space(None))
-    small = growth.small
-    if small is not None and small.nu < 0.0 and growth.status is None:
-        # A multiplier below zero is right only if no eigenvalue below it was left out.
-        squared = cast(SphereProblem, _Squared(problem))
-        pair = lowest_pair(squared, controls.generator(), small.nu, min(limit, _LOWEST_PRODUCTS))
-        if pair.value + small.nu <= pair.error:
-            growth.run(make_space(pair.vector[:, None]))
-        else:
-            lowest = pair.value - pair.error
-            growth.excess = growth.truncation.anywhere(small, lowest, growth.known)
+    growth = _Growth(run, population, ridge)
+    with one_blas_thread(run.data.matrix.threaded):
+        growth.run(space)
+        small = growth.small
+        if small is not None and small.nu < 0.0 and growth.status is None:
+            # A multiplier below zero is right only if no eigenvalue below it was left out.
+            generator, most = run.controls.generator(), min(run.limit, _LOWEST_PRODUCTS)
+            pair = lowest_pair(_Squared(run.problem), generator, small.nu, most)
+            if pair.value + small.nu <= pair.error:
+                growth.run(larger(pair.vector[:, None]))
+            else:
+                growth.compare(pair.value - pair.error)
+        return growth.solution()
 
 
 class _Squared:
@@ -107,19 +82,9 @@ class _Squared:
 class _Growth:
     """A game on growing spaces: where it stands, and the way there."""
 
-    def __init__(
-        self,
-        data: GameData,
-        problem: SphereProblem,
-        population: Population,
-        ridge: float,
-        controls: Controls,
-        limit: int,
-        start: float,
-    ) -> None:
-        self.data, self.problem, self.population = data, problem, population
-        self.ridge, self.controls, self.limit, self.start = ridge, controls, limit, start
-        self.aim = controls.aim(problem.yy) / 4
+    def __init__(self, run: Run, population: Population, ridge: float) -> None:
+        self._run, self.population, self.ridge = run, population, ridge
+        self.aim = run.aim / 4
         self.history: list[Step] = []
         self.steps = 0
         self.status: Status | None = None
@@ -129,7 +94,7 @@ class _Growth:
 
     def run(self, space: KrylovSpace) -> None:
         """Extend a space until it holds the optimum, or a limit comes first."""
-        schedule = Schedule()
+        schedule, callback = Schedule(), self._run.controls.callback
         self.small = None
         self._project(space)
         looked = space.count
@@ -143,7 +108,7 @@ class _Growth:
             space.extend()
             self.steps += 1
             ended = space.width == 0
-            if not ended and self.steps >= self.limit:
+            if not ended and self.steps >= self._run.limit:
                 self.status = Status.ITERATION_LIMIT
             forced = ended or self.status is not None or space.full or space.count >= 2 * looked
             if not forced and (self._still_far(space) or not schedule.due(space)):
@@ -153,18 +118,19 @@ class _Growth:
             step = self._search()
             if ended or self.status or self.excess <= self.aim:
                 return
-            if self.controls.callback is not None and self.controls.callback(step):
-                self._stop()
+            if callback is not None and callback(step):
+                # What is not known of the spectrum is not assumed.
+                self.status = Status.STOPPED
+                self.compare(0.0)
                 return
 
-    def _stop(self) -> None:
-        """End early: what is not known of the spectrum is not assumed."""
-        self.status = Status.STOPPED
-        if self.small is not None:
-            self.excess = self.truncation.anywhere(self.small, 0.0, self.known)
+    def compare(self, lowest: float) -> None:
+        """Compare the span with all of space, where no eigenvalue is below ``lowest``."""
+        assert self.small is not None
+        self.excess = self.truncation.anywhere(self.small, lowest, self.known)
 
     def _project(self, space: KrylovSpace) -> None:
-        self.reduction = reduce_krylov(self.data, space)
+        self.reduction = reduce_krylov(self._run.data, space)
         factor = self.reduction.residual_factor()
         self.truncation = Truncation(
             self.reduction.game,
@@ -177,26 +143,30 @@ class _Growth:
     def _search(self) -> Step:
         """Solve the game on the span, and compare it with all of space."""
         truncation = self.truncation
-        self.small = small = solve_population(
-            truncation.game,
-            truncation.gammas,
-            truncation.shares,
-            ridge=self.ridge,
-            tol=self.controls.tol / 4,
-            certify=False,
-            ulps=ULPS,
-        )
+        self.small = small = self._optimum(certify=False)
         lowest = 0.0 if self.status else truncation.guess_lowest(small)
         self.excess = truncation.at_optimum(small, lowest)
         # The other norms are looked at where this one will do, and before anything is returned or
         # forgotten.
         if self.excess <= self.aim or self.status or self.reduction.space.full:
-            self.excess = truncation.anywhere(small, lowest, self.known)
-        residual = truncation.residual(small)
-        seconds = perf_counter() - self.start
-        step = Step(self.steps, small.value, residual, self.problem.passes, seconds)
+            self.compare(lowest)
+        residual, passes = truncation.residual(small), self._run.problem.passes
+        step = Step(self.steps, small.value, residual, passes, self._run.seconds)
         self.history.append(step)
         return step
+
+    def _optimum(self, *, certify: bool) -> PopulationSolution:
+        """The game on the span."""
+        truncation = self.truncation
+        return solve_population(
+            truncation.game,
+            truncation.gammas,
+            truncation.shares,
+            ridge=self.ridge,
+            tol=self._run.controls.tol / 4,
+            certify=certify,
+            ulps=ULPS,
+        )
 
     def _wanted(self) -> list[Array]:
         """What a restarted space has to go on with."""
@@ -223,14 +193,20 @@ class _Growth:
         h: Array = np.linalg.solve(shifted, right).astype(np.float64)
         return a * space.residual(h) ** 2 / above > self.aim
 
-    def solution(self, name: str) -> Solution:
-        """What direct solvers would make of the last reduction, and what only we know."""
+    def solution(self) -> Solution:
+        """What the last reduction leads to, its optimum proved, and what only we know."""
+        run, small = self._run, self._optimum(certify=True)
         reduction = replace(self.reduction, truncation=self.excess)
-        if self.small is not None and self.small.fill > 0.0 and reduction.game.nullity:
-            null = null_vector(_Squared(self.problem).product, self.problem.size - 1, self.limit)
-            reduction = replace(reduction, null=null)
-        task = Task(name, self.data, [self.population], self.ridge, self.controls.tol, Clock())
-        optima = solve_small(reduction.game, task.games, self.ridge, task.tol)
+        if small.fill > 0.0 and reduction.game.nullity:
+            squared = _Squared(run.problem)
+            reduction = replace(
+                reduction, null=null_vector(squared.product, squared.size, run.limit)
+            )
+        # The loss is measured on the data.
+        run.problem.passes += 1.0
+        games = [self.population]
+        task = Task(run.name, run.data, games, self.ridge, run.controls.tol, Clock())
+        optima = Optima.of_populations(reduction.game, [Groups(games[0])], [small], self.ridge)
         (solution,), _ = recover(task, reduction, optima)
         game = reduction.game
         top = float(game.sigma.max()) if game.size else 0.0
@@ -242,15 +218,11 @@ class _Growth:
             # The span was compared with all of space on a grid of norms, not on intervals.
             kind="estimated",
         )
-        status = solution.status
-        if self.status is not None and proof.relative_gap > self.controls.tol:
-            status = self.status
-        # One pass more for the recovery: the loss is measured on the data.
-        passes, seconds = self.problem.passes + 1.0, perf_counter() - self.start
+        ended = self.status if proof.relative_gap > run.controls.tol else None
         return replace(
             solution,
             certificate=proof,
-            status=status,
-            stats=Stats(passes, self.steps, seconds),
+            status=ended or solution.status,
+            stats=run.stats(self.steps),
             history=tuple(self.history),
         )

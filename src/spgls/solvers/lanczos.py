@@ -38,7 +38,7 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
             beta = basis.clear(w)
         d, e = np.array(diagonal), np.array(off)
         h, multiplier = solve_tridiagonal(d, e, length, multiplier)
-        scale = float(np.abs(d).max()) + (float(e.max()) if off else 0.0)
+        scale = max(map(abs, diagonal)) + max(off, default=0.0)
         # A basis that is not kept orthogonal does not span everything after so many steps.
         full = reorthogonalise and len(diagonal) == problem.size
         ended = full or beta <= 16 * EPS * scale

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from spgls._types import EPS, Vector
 from spgls.solvers.lanczos import Basis
-from spgls.sphere.operator import SphereProblem
 
 __all__ = ["LowestPair", "lowest_pair"]
+
+
+class Operator(Protocol):
+    """A symmetric matrix, through products alone."""
+
+    @property
+    def size(self) -> int:
+        """Its order."""
+        ...
+
+    def product(self, r: Vector, /) -> Vector:
+        """Its product with a vector."""
+        ...
 
 
 class LowestPair(NamedTuple):
@@ -33,14 +45,14 @@ class LowestPair(NamedTuple):
 
 
 def lowest_pair(
-    problem: SphereProblem, generator: np.random.Generator, multiplier: float, max_iter: int
+    problem: Operator, generator: np.random.Generator, multiplier: float, max_iter: int
 ) -> LowestPair:
     """Find the smallest eigenvalue, as accurately as the sign of its sum with ``lambda`` asks.
 
     Parameters
     ----------
-    problem : SphereProblem
-        The problem; its passes are counted.
+    problem : Operator
+        ``H``, or any other matrix; its passes are counted.
     generator : numpy Generator
         Source of the start vector.
     multiplier : float

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
@@ -15,10 +14,9 @@ from spgls._validation import check_count
 from spgls.data import GameData
 from spgls.solvers.base import Capabilities, register
 from spgls.solvers.hard import with_hard_case
-from spgls.solvers.iterate import Controls, Iterate, run, sphere_problem
+from spgls.solvers.iterate import Controls, Iterate, Run, drive
 from spgls.solvers.lanczos import krylov_start
 from spgls.solvers.solution import Solution
-from spgls.solvers.spectral import Spectral
 from spgls.sphere.dense import solve_dense
 from spgls.sphere.operator import SphereProblem
 
@@ -74,17 +72,13 @@ class LTRSR:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        start = perf_counter()
-        if len(data.changeable) == 0:
-            return Spectral().solve(data, gamma, controls)
-        problem = sphere_problem(data, gamma)
-        limit = controls.max_iter or self.max_iter
+        run = Run.begin(self.capabilities.name, data, gamma, controls, self.max_iter)
         iterates = nested_lanczos(
-            problem, self.inner, self.history, reorthogonalise=self.reorthogonalise
+            run.problem, self.inner, self.history, reorthogonalise=self.reorthogonalise
         )
         if self.hard_case:
-            iterates = with_hard_case(problem, iterates, controls, limit)
-        return run(self.capabilities.name, data, problem, iterates, controls, limit, start)
+            iterates = with_hard_case(run, iterates)
+        return drive(run, iterates)
 
 
 def nested_lanczos(

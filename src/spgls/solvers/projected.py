@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from math import hypot, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -13,20 +13,20 @@ from spgls._types import Array, Vector
 from spgls.data import GameData
 from spgls.reduction import KrylovReduction, KrylovSpace, reduce_krylov
 from spgls.small import ULPS
-from spgls.solvers.interpolate import SETTLED, SHARPER, smaller_root
-from spgls.solvers.iterate import Controls, Iterate
+from spgls.solvers.finish import Ends, proved_gap
+from spgls.solvers.interpolate import smaller_root
+from spgls.solvers.iterate import Iterate, Run
 from spgls.solvers.lanczos import krylov_start
 from spgls.solvers.solution import Status
-from spgls.sphere import solve_sphere
+from spgls.sphere import solve_sphere_many
 from spgls.sphere.dense import solve_dense
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
 
 __all__ = [
-    "NULL",
+    "Points",
     "Projection",
     "Schedule",
-    "block_iterates",
     "project",
     "restart_from",
     "single_iterates",
@@ -37,10 +37,8 @@ __all__ = [
 _LOOK = 12
 #: Share of a full basis that a restart keeps, and solutions that it goes on from at most.
 _KEPT, _SOLUTIONS = 0.5, 8
-
-
 #: Ritz values below this share of the largest may be those of null vectors.
-NULL = 1e-12
+_NULL = 1e-12
 
 
 class Schedule:
@@ -79,74 +77,97 @@ def restart_from(space: KrylovSpace, solutions: list[Array]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
-    """A game reduced to the span of a Krylov space."""
+class Points:
+    """Points on the span of a Krylov space, a column or an entry for each strength.
 
-    reduction: KrylovReduction
+    Attributes
+    ----------
+    problem : SphereProblem
+        The problem of any strength.
+    space : KrylovSpace
+        The space.
+    gamma : ndarray of shape (G,)
+        Strengths.
+    h : ndarray of shape (k, G)
+        Coordinates of ``w~`` in the basis.
+    last : ndarray of shape (G,)
+        ``alpha~``.
+    multiplier, objective, residual : ndarray of shape (G,)
+        As of an :class:`~spgls.solvers.iterate.Iterate`.
+    lowest : ndarray of shape (G,)
+        Estimates of the smallest eigenvalue of ``H`` where the multiplier needs one, else zero.
+    several, far : ndarray of bool
+        Known to be one of several optima; on the way to one that no predictor attains.
+    """
 
-    def sphere_iterate(self, problem: SphereProblem, tol: float) -> tuple[Iterate, Vector]:
-        """Optimum over the span for one strength, and its coordinates in the basis.
+    problem: SphereProblem
+    space: KrylovSpace
+    gamma: Vector
+    h: Array
+    last: Vector
+    multiplier: Vector
+    objective: Vector
+    residual: Vector
+    lowest: Vector
+    several: np.ndarray
+    far: np.ndarray
 
-        The residual of the sphere problem is ``gamma/4`` of what ``A'A w~`` has outside the span.
-        """
-        game, gamma = self.reduction.game, problem.gamma
-        small = solve_sphere(game, gamma, tol=tol, ulps=ULPS)
-        x = small.x.copy()
-        if small.fill:
-            x[int(np.argmin(game.sigma))] += small.fill
-        half = sqrt(gamma) / 2
-        space, h = self.reduction.space, self.reduction.vectors @ (x / half)
-        multiplier, last = gamma * small.nu / 4, small.c - small.s
-        iterate = Iterate(
-            multiplier=multiplier,
-            objective=small.value,
-            residual=gamma / 4 * space.residual(h),
-            point=partial(_point, space, h, last),
-            product=partial(_product, problem, space, h, last),
-            lowest=-gamma * small.pole / 4 if multiplier <= 0.0 else None,
-            norm=gamma / 4 * space.scale + problem.zz / 4,
-            several=small.outcome == "several" or problem.slope == 0.0,
+    @property
+    def gap(self) -> Vector:
+        """Distances of the objectives from the optima."""
+        return np.asarray(proved_gap(self.residual, self.multiplier + np.maximum(self.lowest, 0.0)))
+
+    @property
+    def norm(self) -> Vector:
+        """Estimates of ``|H|``."""
+        return np.asarray(self.gamma / 4 * self.space.scale + self.problem.zz / 4)
+
+    def iterate(self, i: int) -> Iterate:
+        """One of them, as the common loop sees it."""
+        h, last = self.h[:, i], float(self.last[i])
+        problem = self.problem.with_strength(float(self.gamma[i]))
+        return Iterate(
+            multiplier=float(self.multiplier[i]),
+            objective=float(self.objective[i]),
+            residual=float(self.residual[i]),
+            point=lambda: np.append(self.space.combine(h), last),
+            product=partial(_product, problem, self.space, h, last),
+            lowest=float(self.lowest[i]) if self.multiplier[i] <= 0.0 else None,
+            norm=float(self.norm[i]),
+            several=bool(self.several[i]),
         )
-        return iterate, h
 
-    def interpolant(self, problem: SphereProblem) -> tuple[Iterate, float] | None:
-        """Labels met as well as the span allows with a free choice of the pull, the smallest.
-
-        The optimum of a singular problem that has several; see :mod:`spgls.solvers.interpolate`.
-        Also its ``alpha``; None if the norm allows none.
-        """
-        game, gamma = self.reduction.game, problem.gamma
-        # Rounding brings null vectors into the span in the end; they have no part in this.
-        seen = game.d > NULL * float(game.d.max(initial=0.0))
-        w = np.stack([game.eta, game.zeta]) * np.divide(seen, game.sigma)
-        alpha = smaller_root(w @ w.T, gamma)
-        if alpha is None:
-            return None
-        c = alpha / (1.0 + alpha)
-        space = self.reduction.space
-        h = self.reduction.vectors @ ((w[0] - c * w[1]) * 2 / sqrt(gamma))
-        last = (alpha - 1.0) / (alpha + 1.0)
-        iterate = Iterate(
-            multiplier=0.0,
-            objective=max(0.0, game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz),
-            residual=hypot(gamma / 4 * space.residual(h), (c * game.r_zz - game.r_yz) / 2),
-            point=partial(_point, space, h, last),
-            product=partial(_product, problem, space, h, last),
-            norm=gamma / 4 * space.scale + problem.zz / 4,
-            final=True,
-            several=True,
+    def ends(self, rows: np.ndarray) -> Ends:
+        """Some of them, in all of space."""
+        problem, space, gamma = self.problem, self.space, self.gamma[rows]
+        half, g_last = np.sqrt(gamma) / 2, problem.targets.g_last
+        p_y, p_z = space.starts.T[:2]
+        pull = p_z / 2 - p_y
+        h, last = self.h[:, rows], self.last[rows]
+        r = np.empty((problem.size, len(rows)), order="F")
+        r[:-1], r[-1] = space.combine(h), last
+        length = np.sqrt(np.einsum("ij,ij->j", r, r))
+        if not pull.any() and g_last == 0.0:
+            # Without a linear term -r is as good, and has the smaller alpha.
+            length = np.where(last > 0.0, -length, length)
+        r /= length
+        h, last = h / length, last / length
+        # H r + g, from the products that made up the basis; labels and goals lie in its span.
+        inside = gamma / 4 * (space.projected @ h)
+        inside += np.outer(p_z, half / 2 * last) + np.outer(pull, half)
+        slope = np.empty_like(r)
+        slope[:-1] = space.combine(inside)
+        slope[:-1] += space.outside(gamma / 4 * h)
+        slope[-1] = half / 2 * (p_z @ h) + problem.zz / 4 * last + g_last
+        return Ends(
+            gamma=gamma,
+            r=r,
+            slope=slope,
+            norm=self.norm[rows],
+            lowest=self.lowest[rows],
+            several=self.several[rows],
+            far=self.far[rows],
         )
-        return iterate, alpha
-
-
-def project(data: GameData, space: KrylovSpace) -> Projection:
-    """Reduce a game to the span alone, whatever is known of the rest of space."""
-    reduction = reduce_krylov(data, space)
-    return Projection(replace(reduction, game=replace(reduction.game, nullity=0)))
-
-
-def _point(space: KrylovSpace, h: Vector, last: float) -> Vector:
-    return np.append(space.combine(h), last)
 
 
 def _product(problem: SphereProblem, space: KrylovSpace, h: Vector, last: float) -> Vector:
@@ -157,86 +178,98 @@ def _product(problem: SphereProblem, space: KrylovSpace, h: Vector, last: float)
     return np.append(image, half / 2 * along + problem.zz / 4 * last)
 
 
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A game reduced to the span of a Krylov space."""
+
+    reduction: KrylovReduction
+
+    def optima(self, problem: SphereProblem, gammas: Vector, tol: float) -> Points:
+        """Optima over the span.
+
+        The residual of a sphere problem is ``gamma/4`` of what ``A'A w~`` has outside the span.
+        """
+        game, space = self.reduction.game, self.reduction.space
+        small = solve_sphere_many(game, gammas, tol=tol, ulps=ULPS)
+        x = small.x
+        x[:, int(np.argmin(game.sigma))] += small.fill
+        h = self.reduction.vectors @ (x * (2 / np.sqrt(gammas))[:, None]).T
+        multiplier = gammas * small.nu / 4
+        return Points(
+            problem=problem,
+            space=space,
+            gamma=gammas,
+            h=h,
+            last=small.c - small.s,
+            multiplier=multiplier,
+            objective=small.value,
+            residual=gammas / 4 * space.residuals(h),
+            # Only an estimate of the lowest eigenvalue.
+            lowest=np.where(multiplier <= 0.0, -gammas * small.pole / 4, 0.0),
+            several=(small.outcome == "several") | (problem.slope == 0.0),
+            far=small.outcome == "unattained",
+        )
+
+    def sphere_iterate(self, problem: SphereProblem, tol: float) -> tuple[Iterate, Vector]:
+        """The optimum of one strength as an iterate, and its coordinates in the basis."""
+        points = self.optima(problem, np.array([problem.gamma]), tol)
+        return points.iterate(0), points.h[:, 0]
+
+    def interpolants(self, problem: SphereProblem, gammas: Vector) -> tuple[Points, Vector]:
+        """Labels met as well as the span allows with a free choice of the pull, the smallest.
+
+        The optima of singular problems that have several; see :mod:`spgls.solvers.interpolate`.
+        Also each ``alpha``, not a number where the norm allows none.
+        """
+        game, space = self.reduction.game, self.reduction.space
+        # Rounding brings null vectors into the span in the end; they have no part in this.
+        seen = game.d > _NULL * float(game.d.max(initial=0.0))
+        w_y, w_z = np.stack([game.eta, game.zeta]) * np.divide(seen, game.sigma)
+        alpha = smaller_root(w_y, w_z, gammas)
+        c = alpha / (1.0 + alpha)
+        h = self.reduction.vectors @ ((w_y[:, None] - w_z[:, None] * c) * (2 / np.sqrt(gammas)))
+        nothing = np.zeros(len(gammas))
+        points = Points(
+            problem=problem,
+            space=space,
+            gamma=gammas,
+            h=h,
+            last=(alpha - 1.0) / (alpha + 1.0),
+            multiplier=nothing,
+            objective=np.maximum(0.0, game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz),
+            residual=np.hypot(gammas / 4 * space.residuals(h), (c * game.r_zz - game.r_yz) / 2),
+            lowest=nothing,
+            several=np.ones(len(gammas), dtype=bool),
+            far=np.zeros(len(gammas), dtype=bool),
+        )
+        return points, alpha
+
+
+def project(data: GameData, space: KrylovSpace) -> Projection:
+    """Reduce a game to the span alone, whatever is known of the rest of space."""
+    reduction = reduce_krylov(data, space)
+    return Projection(replace(reduction, game=replace(reduction.game, nullity=0)))
+
+
 def singular(data: GameData) -> bool:
     """Whether ``H`` has more columns than rows could make independent."""
     m, n = data.projected.shape
     return bool(n + 1 > m - data.free_basis.shape[1])
 
 
-def block_iterates(
-    data: GameData,
-    problem: SphereProblem,
-    space: KrylovSpace,
-    controls: Controls,
-    limit: int,
-    met: list[Iterate] | None,
-) -> Iterator[Iterate]:
-    """Iterates of the block method for one strength; the last one is final.
-
-    Parameters
-    ----------
-    data : GameData
-        The game's data.
-    problem : SphereProblem
-        The sphere problem.
-    space : KrylovSpace
-        A space of ``A'A`` started at ``A'[y, z]``.
-    controls : Controls
-        Tolerance.
-    limit : int
-        Limit on products.
-    met : list of Iterate, optional
-        Where labels can be met exactly, end and leave the point of smallest pull that does here:
-        it is optimal, and whoever looks for the hard case need not see it.
-    """
-    schedule, aim = Schedule(), controls.aim(problem.yy)
-    exact = met is not None and singular(data) and problem.yy > 0.0
-    before = np.inf
-    h: Vector | None = None
-    while True:
-        restart_from(space, [] if h is None else [h])
-        space.extend()
-        ended = space.width == 0
-        stopped = not ended and space.steps >= limit
-        if not (schedule.due(space) or ended or stopped):
-            continue
-        if not np.isfinite(space.projected).all():
-            yield _broken(problem)
-            return
-        projection = project(data, space)
-        iterate, h = projection.sphere_iterate(problem, controls.tol)
-        free = projection.interpolant(problem) if exact else None
-        if free is not None and met is not None:
-            point, alpha = free
-            settled = ended or abs(alpha - before) <= SETTLED * alpha
-            before = alpha
-            if point.objective <= SHARPER * aim and settled:
-                met.append(point)
-                return
-            if iterate.objective <= aim and not (ended or stopped):
-                # As good, but with any pull: the one with the smallest needs a little longer.
-                continue
-        if ended or stopped:
-            status = Status.ITERATION_LIMIT if stopped else None
-            yield replace(iterate, final=ended, status=status)
-            return
-        yield iterate
-
-
-def single_iterates(problem: SphereProblem, room: int, limit: int) -> Iterator[Iterate]:
+def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
     """Iterates of the Krylov method of one strength, ``H`` and ``g``; the last one is final.
 
     The steps of ``gltr``, until the basis is full and has to be restarted.
 
     Parameters
     ----------
-    problem : SphereProblem
-        The sphere problem.
+    run : Run
+        What the solve carries.
     room : int
         Most columns of the basis.
-    limit : int
-        Limit on products.
     """
+    problem, limit = run.problem, run.limit
     length = problem.slope
     start = problem.g if length > 0.0 else krylov_start(problem.g, length)
     space, schedule = KrylovSpace(problem.product, start[:, None], room), Schedule()
@@ -251,8 +284,9 @@ def single_iterates(problem: SphereProblem, room: int, limit: int) -> Iterator[I
         stopped = not ended and space.steps >= limit
         if space.restarts and not (schedule.due(space) or ended or stopped):
             continue
-        if not np.isfinite(T).all():
-            yield _broken(problem)
+        if not isfinite(space.scale):
+            # Numbers too large for double precision.
+            yield Iterate(np.nan, np.nan, np.nan, problem.g.copy)
             return
         linear = space.starts[:, 0] if length > 0.0 else np.zeros(space.count)
         if space.restarts == 0:
@@ -271,14 +305,9 @@ def single_iterates(problem: SphereProblem, room: int, limit: int) -> Iterator[I
             product=partial(space.product, h),
             lowest=lowest if multiplier <= 0.0 else None,
             norm=space.scale,
-            final=ended,
+            final=ended or stopped,
             several=length == 0.0,
             status=Status.ITERATION_LIMIT if stopped else None,
         )
         if ended or stopped:
             return
-
-
-def _broken(problem: SphereProblem) -> Iterate:
-    """Numbers too large for double precision."""
-    return Iterate(np.nan, np.nan, np.nan, problem.g.copy)

@@ -7,7 +7,7 @@ read the data no more often than one does; the loss of a single game is measured
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from time import perf_counter
@@ -23,7 +23,8 @@ from spgls.providers import Population, priced_norms
 from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction
 from spgls.small import Optima
-from spgls.solvers.solution import Solution, Stats, Status
+from spgls.solvers.chunks import column_chunks
+from spgls.solvers.solution import Solution, Stats, Status, status_of
 from spgls.sphere import build_certificate
 
 __all__ = [
@@ -32,12 +33,10 @@ __all__ = [
     "Points",
     "Task",
     "bound_rounding",
-    "column_chunks",
     "loss_of",
     "loss_rounding",
     "recover",
     "squares_suffice",
-    "status_of",
 ]
 
 #: Beyond this ratio of the coefficients' reach to the labels, predictions cancel to nothing.
@@ -46,8 +45,6 @@ _REPRESENTABLE = 1e10
 _DIGITS = 1e-10
 #: and its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
-#: Predictions for all rows that are held at once.
-_BYTES = 32 * 2**20
 #: Multipliers are trusted at so many times the rounding of squared data from their pole, and
 #: coefficients up to this squared pull: closer, or beyond, rounding decides what is returned.
 _AWAY, _FAR = 1e6, 1e-12
@@ -219,24 +216,6 @@ def recover(
     return solutions, best
 
 
-def status_of(
-    relative_gap: float,
-    tol: float,
-    outcome: str,
-    *,
-    otherwise: Status,
-    representable: bool = True,
-) -> Status:
-    """How a solve ended: well, by its certificate, or ``otherwise``."""
-    if not representable:
-        return Status.UNREPRESENTABLE
-    if relative_gap > tol:
-        return otherwise
-    if outcome == "unattained":
-        return Status.UNATTAINED
-    return Status.SEVERAL_OPTIMA if outcome == "several" else Status.OPTIMAL
-
-
 def representable(game: ReducedGame, t: float) -> bool:
     """Whether predictions by coefficients of squared priced norm ``t`` keep any digits."""
     top = float(game.sigma.max()) if game.size else 0.0
@@ -267,13 +246,6 @@ def squares_suffice(reduction: Reduction, points: Points, a: Vector, k: Vector, 
     # What was cut off as null space must not have had a say.
     hidden = reduction.unseen(np.sqrt(k), points.room - reduction.game.lowest)
     return np.asarray(settled & (hidden <= tol * reduction.game.yy))
-
-
-def column_chunks(data: GameData, columns: np.ndarray) -> Iterator[np.ndarray]:
-    """Pieces of a list of predictors, few enough to hold the predictions of each for all rows."""
-    width = max(int(_BYTES / (8 * data.matrix.shape[0])), 1)
-    for at in range(0, len(columns), width):
-        yield columns[at : at + width]
 
 
 def loss_of(data: GameData, reached: Reached, prediction: Vector) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,13 +12,11 @@ from spgls._types import Vector
 from spgls._validation import check_choice, check_count, check_number, check_vector
 from spgls.data import GameData
 from spgls.solvers.base import Capabilities, register
-from spgls.solvers.hard import hard_iterate
-from spgls.solvers.iterate import Controls, Iterate, run, sphere_problem
+from spgls.solvers.hard import Fits, hard_iterate
+from spgls.solvers.iterate import Controls, Iterate, Run, drive
 from spgls.solvers.lowest import lowest_pair
 from spgls.solvers.solution import Solution
-from spgls.solvers.spectral import Spectral
 from spgls.solvers.tangent import Place, truncated_cg
-from spgls.sphere.operator import SphereProblem
 
 __all__ = ["PAPER_GRADIENT_TOL", "RTRNewton"]
 
@@ -112,14 +109,8 @@ class RTRNewton:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        start = perf_counter()
-        if len(data.changeable) == 0:
-            return Spectral().solve(data, gamma, controls)
-        problem = sphere_problem(data, gamma)
-        r = self._first_point(problem.size)
-        limit = controls.max_iter or self.max_iter
-        iterates = self._iterates(problem, r, controls, limit)
-        return run(self.capabilities.name, data, problem, iterates, controls, limit, start)
+        run = Run.begin(self.capabilities.name, data, gamma, controls, self.max_iter)
+        return drive(run, self._iterates(run, self._first_point(run.problem.size)))
 
     def _first_point(self, size: int) -> Vector:
         if self.start is None or isinstance(self.start, str):
@@ -131,11 +122,9 @@ class RTRNewton:
             raise ValueError("start must not be zero: it is scaled to a point of the unit sphere.")
         return r / length
 
-    def _iterates(
-        self, problem: SphereProblem, r: Vector, controls: Controls, limit: int
-    ) -> Iterator[Iterate]:
+    def _iterates(self, run: Run, r: Vector) -> Iterator[Iterate]:
         """One for every outer iteration; the last one is final."""
-        aim = controls.aim(problem.yy)
+        problem, aim = run.problem, run.aim
         here = Place.at(problem, r, problem.product(r))
         first, radius, escapes = here.size, self.radius, self.escapes
         stale, idle, least = False, 0, here.size
@@ -146,8 +135,8 @@ class RTRNewton:
             idle = 0 if here.size < 0.5 * least else idle + 1
             least = min(here.size, least)
             stuck = idle >= _PATIENCE and here.size <= 10 * _TRUSTED * here.scale
-            if stuck or here.size <= self.gradient_tol * first or iterate.gap() <= aim:
-                ending = self._ending(problem, here, iterate, controls, limit, escapes > 0)
+            if stuck or here.size <= self.gradient_tol * first or iterate.gap <= aim:
+                ending = self._ending(run, here, iterate, escape=escapes > 0)
                 if isinstance(ending, Iterate):
                     yield ending
                     return
@@ -175,29 +164,22 @@ class RTRNewton:
             if ratio > self.acceptance or not np.isfinite(change):
                 here, stale = there, True
 
-    def _ending(
-        self,
-        problem: SphereProblem,
-        here: Place,
-        iterate: Iterate,
-        controls: Controls,
-        limit: int,
-        escape: bool,
-    ) -> Iterate | Place:
+    def _ending(self, run: Run, here: Place, iterate: Iterate, *, escape: bool) -> Iterate | Place:
         """Judge a stationary point: the last iterate, or a lower place to go on from."""
-        aim = controls.aim(problem.yy)
+        problem, aim = run.problem, run.aim
         nearly_zero = _NEARLY_ZERO * here.scale
         last = replace(iterate, final=True)
         if here.multiplier > nearly_zero:
             return last
-        proved = iterate.gap() <= aim
+        proved = iterate.gap <= aim
         if self.hard_case and (proved or here.multiplier >= -nearly_zero):
-            hard = hard_iterate(problem, iterate, aim, limit)
+            hard = hard_iterate(problem, Fits(problem, run.limit), iterate, aim)
             if hard is not None:
                 return hard
         if proved:
             return last
-        pair = lowest_pair(problem, controls.generator(), here.multiplier, self.lowest_products)
+        generator = run.controls.generator()
+        pair = lowest_pair(problem, generator, here.multiplier, self.lowest_products)
         lower, mirrored = here.across(problem, pair, aim)
         if lower is not None:
             return lower if escape else last

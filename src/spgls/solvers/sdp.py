@@ -11,11 +11,11 @@ import numpy as np
 from spgls._validation import check_choice, check_count, check_number
 from spgls.data import GameData
 from spgls.solvers.base import Capabilities, register
-from spgls.solvers.iterate import Controls, Iterate, finish, sphere_problem
+from spgls.solvers.finish import Ends, finish
+from spgls.solvers.iterate import Controls, Iterate, Run
 from spgls.solvers.lmi import MatrixInequality
 from spgls.solvers.semidefinite import Backend, Semidefinite, choose_backend
 from spgls.solvers.solution import Solution, Status
-from spgls.solvers.spectral import Spectral
 
 __all__ = ["SDP"]
 
@@ -83,41 +83,23 @@ class SDP:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        start = perf_counter()
         name, n = self.capabilities.name, len(data.changeable)
         code, module = choose_backend(name, self.backend, n, self.max_size, _PATIENCE)
-        if n == 0:
-            return Spectral().solve(data, gamma, controls)
-        problem = sphere_problem(data, gamma)
-        inequality = MatrixInequality(problem)
-        stages = {"squares": perf_counter() - start, code: 0.0, "recovery": 0.0}
-        best, status, iterations = self._solve(code, module, inequality, controls, stages)
+        run = Run.begin(name, data, gamma, controls, self.max_iter or _MAX_ITER[code])
+        inequality = MatrixInequality(run.problem)
+        run.stages.update({"squares": run.seconds, code: 0.0, "recovery": 0.0})
+        best, status, iterations = self._solve(run, code, module, inequality)
         last = perf_counter()
-        solution = finish(
-            name,
-            data,
-            problem,
-            best,
-            status or Status.INACCURATE,
-            controls,
-            start=start,
-            iterations=iterations,
-            stages=stages,
-        )
-        stages["recovery"] += perf_counter() - last
+        ends = Ends.of_iterate(run.problem, best)
+        solution = finish(run, ends, status or Status.INACCURATE, iterations, [()])[0]
+        run.stages["recovery"] += perf_counter() - last
         return solution
 
     def _solve(
-        self,
-        code: str,
-        module: Any,
-        inequality: MatrixInequality,
-        controls: Controls,
-        stages: dict[str, float],
+        self, run: Run, code: str, module: Any, inequality: MatrixInequality
     ) -> tuple[Iterate | None, Status | None, int]:
         """Solve in units that suit the multiplier; the best point, how it ended, iterations."""
-        problem = inequality.problem
-        allowed = controls.aim(problem.yy)
+        problem, stages = run.problem, run.stages
         full = self.max_iter or _MAX_ITER[code]
         limit = min(full, _FIRST.get(code, full))
         best, status, least, iterations = None, None, np.inf, 0
@@ -147,7 +129,7 @@ class SDP:
                 best, status, least = inequality.iterate(multiplier, point), answer.status, gap
             stages["recovery"] += perf_counter() - solved
             suited = inequality.suited(share)
-            if gap <= allowed or (suited is inequality and limit == full):
+            if gap <= run.aim or (suited is inequality and limit == full):
                 break
             inequality, limit = suited, full
         return best, status, iterations

@@ -11,7 +11,7 @@ import numpy as np
 from spgls._types import Vector
 from spgls.sphere.certificate import Certificate
 
-__all__ = ["Solution", "Stats", "Status", "Step", "latest"]
+__all__ = ["Solution", "Stats", "Status", "Step", "latest", "status_of"]
 
 
 class Status(Enum):
@@ -95,6 +95,24 @@ _ADVICE = {
         "solver='spectral'."
     ),
 }
+
+
+def status_of(
+    relative_gap: float,
+    tol: float,
+    outcome: str,
+    *,
+    otherwise: Status,
+    representable: bool = True,
+) -> Status:
+    """How a solve ended: well, by its certificate, or ``otherwise``."""
+    if not representable:
+        return Status.UNREPRESENTABLE
+    if relative_gap > tol:
+        return otherwise
+    if outcome == "unattained":
+        return Status.UNATTAINED
+    return Status.SEVERAL_OPTIMA if outcome == "several" else Status.OPTIMAL
 
 
 @dataclass(frozen=True)

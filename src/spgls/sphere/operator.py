@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import hypot, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from spgls._types import Array, Vector
 from spgls._vector import dot, norm
 
-__all__ = ["LinearMap", "SphereProblem"]
+__all__ = ["LinearMap", "SphereProblem", "Targets"]
 
 
 class LinearMap(Protocol):
@@ -43,6 +44,68 @@ class LinearMap(Protocol):
         ...
 
 
+class Targets:
+    """Labels and goals on the data: what the problems of all strengths share.
+
+    Parameters
+    ----------
+    matrix : LinearMap
+        ``PA`` of Theorem A.
+    y, z : ndarray of shape (m,)
+        Projected labels and goals.
+
+    Attributes
+    ----------
+    slope : ndarray of shape (n,)
+        ``A'(z/2 - y)``.
+    g_last : float
+        Last entry of ``g``, ``z'(z/2 - y)/2``.
+    p : float
+        ``|z/2 - y|^2``.
+    passes : float
+        Passes over the data so far.
+    """
+
+    def __init__(self, matrix: LinearMap, y: Vector, z: Vector) -> None:
+        self.matrix, self.y, self.z = matrix, y, z
+        self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
+        centre = z / 2 - y
+        if matrix.fused:
+            self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.array([y, z]).T).T)
+            self.slope: Vector = self.p_z / 2 - self.p_y
+        else:
+            self.slope = matrix.cross(centre)
+        self.g_last = (self.zz / 2 - self.yz) / 2
+        self.p = dot(centre, centre)
+        self.passes = 1.0
+        self._read: set[str] = set()
+
+    @cached_property
+    def p_y(self) -> Vector:
+        """``A'y``."""
+        return np.asarray(self.p_z / 2 - self.slope)
+
+    @cached_property
+    def p_z(self) -> Vector:
+        """``A'z``."""
+        self.passes += 1.0
+        return self.matrix.cross(self.z)
+
+    def steepness(self, gamma: float) -> float:
+        """``|g|`` of the problem of a strength."""
+        return hypot(sqrt(gamma) / 2 * self._length, self.g_last)
+
+    @cached_property
+    def _length(self) -> float:
+        return norm(self.slope)
+
+    def count_once(self, what: str) -> None:
+        """Count a read whose result is kept."""
+        if what not in self._read:
+            self._read.add(what)
+            self.passes += 1.0
+
+
 class SphereProblem:
     """Minimise ``q(r) = r'Hr + 2g'r + p`` over ``|r| = 1``.
 
@@ -53,10 +116,8 @@ class SphereProblem:
 
     Parameters
     ----------
-    matrix : LinearMap
-        ``PA`` of Theorem A.
-    y, z : ndarray of shape (m,)
-        Projected labels and goals.
+    targets : Targets
+        Labels and goals on the data.
     gamma : float
         Strength of the providers.
 
@@ -66,27 +127,39 @@ class SphereProblem:
         Linear term.
     p : float
         Constant term.
-    passes : float
-        Passes over the data so far: one for each product, fused or not.
     """
 
-    def __init__(self, matrix: LinearMap, y: Vector, z: Vector, gamma: float) -> None:
-        self.matrix = matrix
-        self.gamma = gamma
-        self.y, self.z = y, z
-        self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
+    def __init__(self, targets: Targets, gamma: float) -> None:
+        self.targets, self.gamma = targets, gamma
+        self.matrix, self.y, self.z = targets.matrix, targets.y, targets.z
+        self.yy, self.yz, self.zz, self.p = targets.yy, targets.yz, targets.zz, targets.p
         self._half = np.sqrt(gamma) / 2
-        centre = z / 2 - y
-        if matrix.fused:
-            self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.array([y, z]).T).T)
-            slope = self.p_z / 2 - self.p_y
-        else:
-            slope = matrix.cross(centre)
-        self.g = np.empty(len(slope) + 1)
-        np.multiply(slope, self._half, out=self.g[:-1])
-        self.g[-1] = (self.zz / 2 - self.yz) / 2
-        self.p = dot(centre, centre)
-        self.passes = 1.0
+        self.g = np.empty(len(targets.slope) + 1)
+        np.multiply(targets.slope, self._half, out=self.g[:-1])
+        self.g[-1] = targets.g_last
+
+    def with_strength(self, gamma: float) -> SphereProblem:
+        """The problem of another strength on the same data; both count the same passes."""
+        return SphereProblem(self.targets, gamma)
+
+    @property
+    def passes(self) -> float:
+        """Passes over the data so far: one for each product, fused or not."""
+        return self.targets.passes
+
+    @passes.setter
+    def passes(self, count: float) -> None:
+        self.targets.passes = count
+
+    @property
+    def p_y(self) -> Vector:
+        """``A'y``."""
+        return self.targets.p_y
+
+    @property
+    def p_z(self) -> Vector:
+        """``A'z``."""
+        return self.targets.p_z
 
     @property
     def size(self) -> int:
@@ -97,17 +170,6 @@ class SphereProblem:
     def slope(self) -> float:
         """``|g|``."""
         return norm(self.g)
-
-    @cached_property
-    def p_y(self) -> Vector:
-        """``A'y``."""
-        return np.asarray(self.p_z / 2 - self.g[:-1] / self._half)
-
-    @cached_property
-    def p_z(self) -> Vector:
-        """``A'z``."""
-        self.passes += 1.0
-        return self.matrix.cross(self.z)
 
     def product(self, r: Vector) -> Vector:
         """``H r``."""
