@@ -15,8 +15,10 @@ from spgls.sphere.each import Each, any_of, choose, column, dots
 __all__ = ["Pole", "ScaledGame", "find_pole", "power_of_two", "scale_game", "scale_to_unit"]
 
 _MAX_STEPS = 200
-#: Steps back from a root longer than this, in ulps of its distance, are taken seriously.
-_BACK = 1e6
+#: A Newton step for h leaves an error below the square of its length, both over the distance.
+_CLOSE = 1e-9
+#: What rounding leaves of h at its root, over the terms that cancel there.
+_ROUNDING = 8 * EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,23 +36,26 @@ class ScaledGame:
     @property
     def p_z(self) -> Vector:
         """Goals along the data, times the singular values."""
-        return np.asarray(self.p[0])
+        row: Vector = self.p[0]
+        return row
 
     @property
     def p_y(self) -> Vector:
         """Labels along the data, times the singular values."""
-        return np.asarray(self.p[1])
+        row: Vector = self.p[1]
+        return row
 
     @property
     def p_e(self) -> Vector:
         """Goals less labels along the data, times the singular values."""
-        return np.asarray(self.p[2])
+        row: Vector = self.p[2]
+        return row
 
     @property
     def reach(self) -> Each:
         """Upper bound of the multiplier's distance from its pole, ``4|g|/gamma``."""
-        slope, drift = self.p_z / 2 - self.p_y, self.game.zz / 2 - self.game.yz
-        return 4 * np.sqrt(self.gamma * dots(slope, slope) + drift**2) / self.gamma
+        slope, drift = self.p_e - self.p_y, self.game.zz - 2 * self.game.yz
+        return 2 * np.sqrt(self.gamma * dots(slope, slope) + drift**2) / self.gamma
 
     def at(self, gamma: Each) -> ScaledGame:
         """The game for other strengths, in its units."""
@@ -120,12 +125,11 @@ def find_pole(problem: ScaledGame) -> Pole:
         e = d + column(zero)
         h, n_y = zero + game.r_zz, zero + 2 * game.r_yz
         return Pole(zero, e, 1.0 / e, h, n_y, 2 * h - n_y, 2 * h, zero)
-    squares, d_min = zeta**2, float(d.min())
+    squares, p_zz, d_min = zeta**2, problem.p_z**2, float(d.min())
     distance = -game.r_zz / (gamma + float(squares @ (1.0 / d)))
     origin, offset, low2, h, p_low = d, 0.0, 0.0, zero, zero
     left = distance <= -d_min / 2
     at_low = left & False
-    # h is concave and increasing, so Newton from the left of its root never overshoots.
     if any_of(left):
         # The origin is taken where the root is nearest, at 0 or at -min(d).
         offset = -d_min * left
@@ -139,7 +143,7 @@ def find_pole(problem: ScaledGame) -> Pole:
             at_low = left & (h > 0.0)
             h = choose(at_low, h, zero)
             p_low = at_low * float(np.linalg.norm(problem.p_y[lowest]))
-    p_zz = problem.p_z**2
+    # h is concave and increasing, so Newton from the left of its root never overshoots.
     for _ in range(_MAX_STEPS):
         inverse = 1.0 / (origin + column(distance))
         excess = game.r_zz + (distance + offset) * (gamma + inverse @ squares)
@@ -148,10 +152,9 @@ def find_pole(problem: ScaledGame) -> Pole:
         if low2 > 0.0:
             step = choose(left, _step_beside_pole(excess, slope, distance, low2, gamma), step)
         step = choose(at_low, zero, step)
-        least = EPS * abs(distance)
+        going = (abs(step) > _CLOSE * abs(distance)) & (abs(excess) > _ROUNDING * abs(game.r_zz))
         distance = distance + step
-        # A step back is rounding, unless it is a long one.
-        if not any_of((step > 2 * least) | (step < -_BACK * least)):
+        if not any_of(going):
             break
     distance = choose(at_low, zero, distance)
     e, nu, terms = origin + column(distance), distance + offset, game.eta * zeta
@@ -170,4 +173,6 @@ def _step_beside_pole(h: Each, slope: Each, distance: Each, low2: float, gamma: 
     rest = gamma + abs(slope - gamma - low2 / distance**2)
     linear = h + slope * distance
     root = np.sqrt(abs(linear * linear - 4 * rest * h * distance))
-    return choose(linear < 0.0, (root - linear) / (2 * rest), -2 * h * distance / (linear + root))
+    return choose(
+        linear < 0.0, (root - linear) / (2 * rest), -2 * h * distance / (abs(linear) + root)
+    )

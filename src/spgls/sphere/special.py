@@ -53,7 +53,7 @@ def find_at_pole(problem: ScaledGame, pole: Pole) -> AtPole:
 
 def is_degenerate(problem: ScaledGame) -> bool:
     """Whether labels, or the gap to the goals, are orthogonal to the data."""
-    return not (problem.p_y.any() and problem.p_e.any())
+    return not (np.count_nonzero(problem.p_y) and np.count_nonzero(problem.p_e))
 
 
 def solve_degenerate(problem: ScaledGame, tol: float) -> SmallSolution | None:
