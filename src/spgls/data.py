@@ -209,7 +209,7 @@ class GameData:
         if not columns:
             return np.zeros((m, 0))
         block = np.hstack(columns)
-        return range_basis(block if self.root_weight is None else self.root_weight[:, None] * block)
+        return range_basis(times(self.root_weight, block))
 
     @cached_property
     def projected(self) -> ProjectedMatrix | ScaledMatrix:
@@ -221,9 +221,7 @@ class GameData:
     @cached_property
     def projected_targets(self) -> tuple[Array, Vector]:
         """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
-        targets = np.array(self.centred).T
-        if self.root_weight is not None:
-            targets *= self.root_weight[:, None]
+        targets = times(self.root_weight, np.array(self.centred).T)
         before = np.sqrt(np.einsum("ij,ij->j", targets, targets))
         basis = self.free_basis
         if basis.shape[1]:

@@ -139,9 +139,7 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduct
     sizes = Sizes.from_rows(rows[:, n:], origin)
     ones = np.arange(n + 2, n + 2 + lead)
     order = np.concatenate([ones, free, layout.changeable, [n, n + 1]])
-    factor = triangle(rows[:, order])
-    if len(factor) < len(order):
-        factor = np.vstack([factor, np.zeros((len(order) - len(factor), len(order)))])
+    factor = _square(triangle(rows[:, order]))
     after, means = np.empty(n + 2), np.zeros(n + 2)
     after[order[lead:]] = np.linalg.norm(factor[:, lead:], axis=0)
     if lead:
@@ -159,11 +157,9 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduct
     flush_columns(rest[:, :k], before, lead + f)
     norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
-    if rest.shape[0] < k + 2:
-        rest = np.vstack([rest, np.zeros((k + 2 - rest.shape[0], k + 2))])
     # Goals that differ from the labels by what the learner may choose freely equal them.
     same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
-    corner = triangle(rest)
+    corner = _square(triangle(rest))
     core, targets, tail = corner[:k, :k], corner[:k, k:], corner[k:, k:]
     sigma, left, vectors = _graded_svd(core)
     coordinates = left.T @ targets
@@ -255,6 +251,13 @@ def _certain_inverse(gram: Array) -> Array | None:
     kept = values >= _CERTAINLY_NOT
     scaled = unit[:, None] * vectors[:, kept]
     return np.asarray((scaled / values[kept]) @ scaled.T)
+
+
+def _square(factor: Array) -> Array:
+    """The same triangle, with rows of zeros where there were fewer rows than columns."""
+    square = np.zeros((factor.shape[1], factor.shape[1]))
+    square[: len(factor)] = factor
+    return square
 
 
 def _split_free(factor: Array, f: int) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ from spgls._types import Array, Vector
 from spgls.data import GameData
 from spgls.matrix import Matrix, block_length
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
-from spgls.reduction.spectral import Engine, few_rows, total_moment
+from spgls.reduction.spectral import Engine, few_rows, moment_of
 from spgls.sums import triangle
 
 __all__ = ["Pieces", "Split", "Splits", "cut_into_pieces"]
@@ -150,7 +150,7 @@ class Pieces:
         width = self.data.matrix.shape[1] + 2 + self.data.fit_intercept
         out = np.empty((len(self._rows), width, width))
         for k, moment in enumerate(out):
-            moment[:] = total_moment(self.data, self._blocks(k))
+            moment[:] = moment_of(self.data, self._blocks(k))
         self.data.check_finite(out)
         return out
 

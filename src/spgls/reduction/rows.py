@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh, qr, svd
+from scipy.linalg import eigh, svd
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
+from spgls.layout import times
 from spgls.matrix import block_length, flush_columns
 from spgls.reduced import ReducedGame
 from spgls.reduction.reduction import ReductionByData, remainders
+from spgls.sums import triangle
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
 
@@ -94,11 +96,9 @@ def reduce_rows_by_qr(data: GameData) -> RowReduction:
     raw = 0.0
     for panel, size in _projected_panels(data):
         raw += size
-        stack = np.vstack([factor, panel.T]) if factor.size else panel.T
-        (factor,) = qr(stack, mode="r", check_finite=False)
-        factor = factor[:m]
+        factor = triangle(np.vstack([factor, panel.T]))
     scale = float(np.linalg.norm(factor))
-    _, sigma, right = svd(np.triu(factor), full_matrices=False, check_finite=False)
+    _, sigma, right = svd(factor, full_matrices=False, check_finite=False)
     seen = sigma > 4 * m * EPS * max(float(sigma[0]), EPS * np.sqrt(raw))
     return _finish(data, sigma[seen], right[seen].T, False, scale, np.sqrt(raw), 0.0)
 
@@ -113,15 +113,13 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
     changeable = np.isfinite(price)
     for columns, panel in data.matrix.column_panels(width):
         wanted = changeable[columns]
-        rows = panel if data.root_weight is None else data.root_weight[:, None] * panel
+        rows = times(data.root_weight, panel)
         squares = np.einsum("ij,ij->j", rows, rows)
         size = float(squares.sum())
         piece = panel[:, wanted]
         if data.fit_intercept:
             piece = piece - piece.mean(axis=0)
-        piece = piece * price[columns][wanted]
-        if data.root_weight is not None:
-            piece = data.root_weight[:, None] * piece
+        piece = times(data.root_weight, piece * price[columns][wanted])
         for _ in range(2):
             piece = piece - basis @ (basis.T @ piece)
         flush_columns(piece, np.sqrt(squares[wanted]) * price[columns][wanted], basis.shape[1])

@@ -18,14 +18,7 @@ from spgls.reduction.reduction import Reduction
 from spgls.reduction.rows import reduce_rows_by_gram, reduce_rows_by_qr
 from spgls.sums import triangle
 
-__all__ = [
-    "Engine",
-    "few_rows",
-    "reduce_by_gram",
-    "reduce_by_qr",
-    "reduce_spectral",
-    "total_moment",
-]
+__all__ = ["Engine", "few_rows", "moment_of", "reduce_by_gram", "reduce_by_qr", "reduce_spectral"]
 
 Engine = Literal["gram", "qr"]
 
@@ -73,7 +66,7 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
     """Reduce through the Gram matrix; None where its digits cannot decide a rank."""
     if len(data.changeable) == 0:
         return None
-    moment = total_moment(data, [(slice(None), data.matrix)])
+    moment = moment_of(data, [(slice(None), data.matrix)])
     data.check_finite(moment)
     return reduce_moments(data.layout, moment, data.origin)
 
@@ -85,7 +78,7 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
     return reduce_triangle(data.layout, rows, data.origin)
 
 
-def total_moment(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
+def moment_of(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
     """Second moments of ``S^{1/2}[X, y, z, 1]`` less the origin, over blocks of the rows.
 
     A number that is not finite shows in them; it is for the caller to look.
