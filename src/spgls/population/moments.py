@@ -212,11 +212,11 @@ class GroupMoments:
 
     def each(self, t: Numbers) -> list[Group]:
         """Every group, for ``t`` from zero to infinity inclusive; the honest one, if any, last."""
-        found = [
-            Group(share, s, c, -s * s / gamma)
-            for gamma, share, _ in self.moving
-            for s, c in [_left(t, gamma)]
-        ]
+        found = []
+        with np.errstate(all="ignore"):
+            for gamma, share, _ in self.moving:
+                s, c = _left(t, gamma)
+                found.append(Group(share, s, c, -s * s / gamma))
         return found + [Group(self.honest, 1.0, 0.0, 0.0)] * (self.many or self.honest > 0.0)
 
     def at(self, t: Numbers) -> Moments:
