@@ -193,13 +193,13 @@ def _least_curvature(
     b_max, b_min = (m.middle + wander)[:, None] - less, (m.middle - wander)[:, None] - more
     stretch = np.exp(reach[:, None] * np.maximum(-b_min, b_max))
     # A fall of zero stays zero whatever it is stretched by.
-    fall = m.fall
+    fall = m.by_pair()
     spans = np.fmax(fall * stretch, 0.0)
     falls = np.where(b_min < 0.0, spans, fall / stretch) * b_min
     rate = sections.ridge - nu * groups.honest
-    size += 4.0 * dual.dd * spans.sum(axis=1) + abs(rate) * high
+    size += 4.0 * dual.dd * spans.dot(groups.apart) + abs(rate) * high
     linear = rate * np.where(rate < 0.0, high, low)
-    return moving + dual.dd * falls.sum(axis=1) + linear, size
+    return moving + dual.dd * falls.dot(groups.apart) + linear, size
 
 
 def _least_quadratic(first: Array, second: Array, low: Array, high: Array) -> Array:
@@ -231,7 +231,7 @@ def crude_end(sections: Sections, t: float) -> float:
     square, honest = t * sections.lowest, sections.groups.honest
     excess = max(sqrt(square) - sqrt(sections.yy), 0.0)
     margin = _ULPS * honest * (square + sections.yy)
-    return honest * excess**2 - margin + (1.0 - _ULPS) * sections.ridge * t
+    return float(honest * excess**2 - margin + (1.0 - _ULPS) * sections.ridge * t)
 
 
 def end_bound(sections: Sections, low: float, high: float, mu: float | None = None) -> float:

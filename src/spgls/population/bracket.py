@@ -16,7 +16,7 @@ from spgls._types import EPS, Vector
 from spgls.population.moments import Numbers, either
 from spgls.population.section import Section
 
-__all__ = ["Bracket", "refine", "refine_many"]
+__all__ = ["Bracket", "cubic", "cubic_root", "refine", "refine_many"]
 
 _MAX_STEPS = 80
 #: Newton steps below this are rounding if they do not shrink.
@@ -31,8 +31,17 @@ class Bracket(NamedTuple):
     before: Numbers
     newton: Numbers
 
-    def advance(self, here: Section) -> tuple[Bracket, Numbers, Numbers, Numbers]:
+    def advance(
+        self, here: Section, least: float = 4 * EPS
+    ) -> tuple[Bracket, Numbers, Numbers, Numbers]:
         """Take note of a point inside, and choose the next.
+
+        Parameters
+        ----------
+        here : Section
+            The point, or one in each.
+        least : float
+            Length of the steps that are not worth taking.
 
         Returns
         -------
@@ -62,7 +71,7 @@ class Bracket(NamedTuple):
         moved = abs(step)
         stuck = self.newton & (self.before / 4 <= moved) & (moved <= _ROUNDING)
         quiet = (abs(slope) <= noise) & (noise < 1e-8 * curvature)
-        ended = quiet | stuck | (moved <= 4 * EPS) | (width <= 4 * EPS)
+        ended = quiet | stuck | (moved <= least) | (width <= 4 * EPS)
         return Bracket(left, right, moved, inside), step, ended, ended & (quiet | close)
 
 
@@ -115,7 +124,7 @@ def refine_many(
     active = np.arange(len(left))
     bracket = Bracket(left, right, np.full(len(left), inf), sure)
     for _ in range(_MAX_STEPS):
-        bracket, step, ended, certain = bracket.advance(here)
+        bracket, step, ended, certain = bracket.advance(here, _ROUNDING)
         sure[active[certain]] = True
         going = ~ended
         if not going.any():
@@ -126,3 +135,26 @@ def refine_many(
         for every, some in zip(found[:-1], here[:-1], strict=True):
             every[active] = some
     return found, sure
+
+
+def cubic(
+    x: Numbers, f0: Numbers, f1: Numbers, df0: Numbers, df1: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Value and slope at ``x`` of the cubic with given values and slopes at zero and one."""
+    rise = f1 - f0
+    second, third = 3.0 * rise - 2.0 * df0 - df1, df0 + df1 - 2.0 * rise
+    return f0 + x * (df0 + x * (second + x * third)), df0 + x * (2.0 * second + 3.0 * x * third)
+
+
+def cubic_root(f0: float, f1: float, df0: float, df1: float) -> tuple[float, float]:
+    """Where a cubic that rises from ``f0 < 0`` to ``f1 > 0`` over a unit vanishes; its slope."""
+    low, high, x = 0.0, 1.0, f0 / (f0 - f1)
+    for _ in range(8):
+        f, df = cubic(x, f0, f1, df0, df1)
+        low, high = (low, x) if f > 0.0 else (x, high)
+        before, x = x, x - f / df if df > 0.0 else low
+        if not low < x < high:
+            x = 0.5 * (low + high)
+        if abs(x - before) < 1e-6:
+            break
+    return x, df

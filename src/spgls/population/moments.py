@@ -55,6 +55,8 @@ class Moments(NamedTuple):
         ``2 + 4 <s^2 c>/a - u/p``, which the logarithmic derivatives of all terms of ``-e'`` share.
     tau, tau1, tau2 : float or ndarray of shape (T,)
         ``a t`` and its derivatives.
+    left : tuple of two ndarrays, optional
+        ``s`` and ``c`` by group, where they are at hand.
     """
 
     groups: GroupMoments
@@ -73,24 +75,33 @@ class Moments(NamedTuple):
     tau: Numbers
     tau1: Numbers
     tau2: Numbers
+    left: tuple[Array, Array] | None = None
 
-    @property
-    def fall(self) -> Array:
-        """Positive terms of ``-e'``, one for each pair of groups, which is the last axis."""
-        (s, c), (weak, strong) = self.groups.left(self.t), self.groups.pairs
+    def by_group(self) -> tuple[Array, Array]:
+        """``s`` and ``c`` of one game by group, which is the last axis."""
+        return self.left or self.groups.left(self.t)
+
+    def by_pair(self) -> Array:
+        """Terms of ``-e'`` but for their weights, by pair of groups, which is the last axis."""
+        (s, c), (weak, strong) = self.by_group(), self.groups.pairs
         _, cross = _by_pair(s[..., weak], s[..., strong], c[..., strong])
-        return np.asarray(cross * self.groups.apart * column(2.0 * self.p / self.a**2))
-
-    @property
-    def growth(self) -> Array:
-        """Their logarithmic derivatives."""
-        (_, c), (weak, strong) = self.groups.left(self.t), self.groups.pairs
-        return np.asarray(column(self.middle) - 3.0 * (c[..., weak] + c[..., strong]))
+        return np.asarray(cross * column(2.0 * self.p / self.a**2))
 
     @property
     def s(self) -> Array:
         """``s`` by group, in order of increasing gamma; an honest group comes last."""
-        return self.groups.left(self.t)[0]
+        return self.by_group()[0]
+
+    @property
+    def fall(self) -> Array:
+        """Positive terms of ``-e'``, one for each pair of groups."""
+        return np.asarray(self.by_pair() * self.groups.apart)
+
+    @property
+    def growth(self) -> Array:
+        """Their logarithmic derivatives."""
+        (_, c), (weak, strong) = self.by_group(), self.groups.pairs
+        return np.asarray(column(self.middle) - 3.0 * (c[..., weak] + c[..., strong]))
 
     @property
     def k(self) -> Numbers:
@@ -185,8 +196,9 @@ class GroupMoments:
 
     def of(self, which: Any) -> GroupMoments:
         """The groups of some of the games."""
-        groups = [(gamma[which], share[which]) for gamma, share, _ in self.moving]
-        return GroupMoments(*zip(*groups, (inf, self.honest[which]), strict=True))
+        gammas = [gamma[which] for gamma, _, _ in self.moving]
+        shares = [share[which] for _, share, _ in self.moving]
+        return GroupMoments([*gammas, inf], [*shares, self.honest[which]])
 
     def left(self, t: Numbers) -> tuple[Array, Array]:
         """``s`` and ``c`` of every group, for ``t`` from zero to infinity inclusive."""
@@ -200,11 +212,11 @@ class GroupMoments:
 
     def each(self, t: Numbers) -> list[Group]:
         """Every group, for ``t`` from zero to infinity inclusive; the honest one, if any, last."""
-        found = [
-            Group(share, s, c, -s * s / gamma)
-            for gamma, share, _ in self.moving
-            for s, c in [_left(t, gamma)]
-        ]
+        found = []
+        with np.errstate(all="ignore"):
+            for gamma, share, _ in self.moving:
+                s, c = _left(t, gamma)
+                found.append(Group(share, s, c, -s * s / gamma))
         return found + [Group(self.honest, 1.0, 0.0, 0.0)] * (self.many or self.honest > 0.0)
 
     def at(self, t: Numbers) -> Moments:
@@ -213,18 +225,21 @@ class GroupMoments:
         # One group after the other while they are few; else all of them at once, as rows.
         if self.many or self.finite == 1 or (single and 0 < self.finite <= _FEW):
             left = [_left(t, gamma) for gamma, _, _ in self.moving]
-            s_of, c_of = [s for s, _ in left] + [1.0], [c for _, c in left] + [0.0]
+            s_of: Any = [s for s, _ in left] + [1.0]
+            c_of: Any = [c for _, c in left] + [0.0]
             groups: Any = zip(self.moving, left, strict=True)
             parts = [_by_group(mul, share, reach, *own) for (_, share, reach), own in groups]
-            pairs, by, still = self._pairs, mul, self.honest
+            pairs, by, still, every = self._pairs, mul, self.honest, None
         else:
-            s_of, c_of = (part.T for part in self.left(t))
+            every = self.left(t)
+            s_of, c_of = every[0].T, every[1].T
             parts = [_by_group(np.dot, self.shares, self.reach, s_of, c_of)]
             pairs, by, still = [(*self.pairs, self.apart)], np.dot, 0.0
         p, a, u, bend, bend3, moved, moved1, moved2 = _total(parts)
         p, a = p + still, a + still
         if type(a) is float and a < _VANISHING:
-            return self.at(np.float64(t))
+            with np.errstate(all="ignore"):
+                return self.at(np.float64(t))
         q, stay = p / a, self.honest * t
         middle = 2.0 + 4.0 * bend / a - u / p
         parts = []
@@ -250,6 +265,7 @@ class GroupMoments:
             tau=moved + stay,
             tau1=2.0 * moved1 - moved + stay,
             tau2=moved - 6.0 * (moved1 - moved2) + stay,
+            left=every,
         )
 
     def spread_at_infinity(self) -> Numbers:

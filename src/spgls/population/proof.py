@@ -79,7 +79,7 @@ def _improve(search: Search, low: Vector, high: Vector, value: Vector, margin: V
 def _goal(search: Search) -> float:
     """Bound to reach, a little more than what was asked for."""
     if search.outcome == "unattained":
-        return min(search.best_value, search.infinity) - 0.49 * search.gap
+        return float(min(search.best_value, search.infinity) - 0.49 * search.gap)
     return search.best_value - 0.99 * search.gap
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from spgls._types import EPS, Vector
-from spgls.population.bracket import refine
+from spgls.population.bracket import cubic, cubic_root, refine
 from spgls.population.far import approach, fall_to, far_margin, far_turn, rounding
 from spgls.population.kink import points_around
 from spgls.population.moments import Numbers, either
@@ -48,7 +48,7 @@ class Search:
     def __init__(self, sections: Sections, tol: float) -> None:
         self.sections = sections
         self.gap = max(tol, FLOOR) * sections.yy
-        self.infinity = sections.value_at_infinity()
+        self.infinity = float(sections.value_at_infinity())
         self.steps = 0
         self.outcome: Outcome = "unique"
         self.best: Section | None = None
@@ -106,7 +106,7 @@ class Search:
         )
         if f < 0.0 < f_right and min(df, df_right, mu, mu_right) > 0.0:
             width = log(right / left)
-            part, rise = _cubic_root(f, f_right, width * df, width * df_right)
+            part, rise = cubic_root(f, f_right, width * df, width * df_right)
             here = self.evaluate(left * exp(part * width), guess=mu * (mu_right / mu) ** part)
             smooth = abs(here.slope) < 0.1 * (f_right - f)
             if smooth and 0.5 * rise < width * here.curvature < 2.0 * rise:
@@ -224,22 +224,6 @@ def _length(x: Vector) -> float:
     return sqrt(x.dot(x))
 
 
-def _cubic_root(f0: float, f1: float, df0: float, df1: float) -> tuple[float, float]:
-    """Where a cubic that rises from ``f0 < 0`` to ``f1 > 0`` over a unit vanishes; its slope."""
-    low, high, x = 0.0, 1.0, f0 / (f0 - f1)
-    second, third = 3.0 * (f1 - f0) - 2.0 * df0 - df1, df0 + df1 - 2.0 * (f1 - f0)
-    for _ in range(8):
-        f = f0 + x * (df0 + x * (second + x * third))
-        df = df0 + x * (2.0 * second + 3.0 * x * third)
-        low, high = (low, x) if f > 0.0 else (x, high)
-        before, x = x, x - f / df if df > 0.0 else low
-        if not low < x < high:
-            x = 0.5 * (low + high)
-        if abs(x - before) < 1e-6:
-            break
-    return x, df
-
-
 def _hidden_turns(coarse: Section, width: float) -> Vector:
     """More points in cells of a grid where the slope may meet a zero that its signs do not show."""
     t, f, df = coarse.t, coarse.slope, coarse.curvature
@@ -261,5 +245,4 @@ def _may_turn(f0: float, f1: float, df0: float, df1: float) -> bool:
         return False
     if f0 * df0 < 0.0 < f1 * df1:
         return True
-    second, third = 3.0 * (f1 - f0) - 2.0 * df0 - df1, df0 + df1 - 2.0 * (f1 - f0)
-    return any(f0 * (f0 + x * (df0 + x * (second + x * third))) < 0.0 for x in _INSIDE)
+    return any(f0 * cubic(x, f0, f1, df0, df1)[0] < 0.0 for x in _INSIDE)

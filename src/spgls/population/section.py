@@ -129,7 +129,8 @@ def _joined(*parts: _Rows) -> _Rows:
     if not isinstance(first, tuple):
         return parts[0]
     columns = zip(*cast(Any, parts), strict=True)
-    return cast(_Rows, type(first)(*(_joined(*column) for column in columns)))
+    make = getattr(first, "_make", tuple)
+    return cast(_Rows, make(_joined(*column) for column in columns))
 
 
 class Sections:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spgls._types import Array, Vector
+from spgls.population.bracket import cubic
 from spgls.population.moments import Moments
 from spgls.population.section import Sections
 
@@ -73,18 +74,12 @@ class Table:
         x = np.log(n0 / m.tau) / np.log(n0 / n1)
         for _ in range(2):
             x = np.clip(x, 0.0, 1.0)
-            n, slope = _cubic(x, n0, n1, d0, d1)
+            n, slope = cubic(x, n0, n1, d0, d1)
             x = x - np.log(n / m.tau) * n / slope
         # What is not a number lies in a cell whose ends agree.
         x = np.fmin(np.fmax(x, 0.0), 1.0)
-        j, _ = _cubic(x, *(part[3:] for part in ends))
+        j, _ = cubic(x, *(part[3:] for part in ends))
         mu = self.mu[low] * np.exp(_CELL * x)
         if self._pole is not None:
             mu[self._pole.dot(weights) <= m.tau] = 0.0
         return mu, j
-
-
-def _cubic(x: Vector, f0: Array, f1: Array, d0: Array, d1: Array) -> tuple[Array, Array]:
-    """Value and slope of the cubic with given values and slopes at zero and one."""
-    second, third = 3.0 * (f1 - f0) - 2.0 * d0 - d1, d0 + d1 - 2.0 * (f1 - f0)
-    return f0 + x * (d0 + x * (second + x * third)), d0 + x * (2.0 * second + 3.0 * x * third)
