@@ -86,9 +86,11 @@ class Krylov:
         """Solve one game."""
         run = self._begin(data, gamma, controls)
         wide = data.matrix.natural_width == 2 if self.width == "auto" else self.width == 2
-        if (wide or self.extra_random) and (run.problem.p_y.any() or run.problem.p_z.any()):
-            return self._solve_strengths(run, self._space(run), [gamma])[0]
-        return self._solve_alone(run)
+        if not (wide or self.extra_random):
+            alone = self._solve_alone(run)
+            if alone.status is not Status.STATIONARY:
+                return alone
+        return self._solve_strengths(run, self._space(run), [gamma])[0]
 
     def solve_path(
         self,
