@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from spgls.population.moments import left_by
 from spgls.providers import Population
 
 __all__ = ["Groups", "Reached"]
@@ -20,8 +21,7 @@ class Reached:
     def __init__(self, groups: Groups, t: float) -> None:
         # Numbers, not arrays: groups are few.
         self._groups, self.t = groups, t
-        self.s = [1.0 / (1.0 + t / gamma) for gamma in groups.gammas]
-        self.c = [t / gamma * s for gamma, s in zip(groups.gammas, self.s, strict=True)]
+        self.s, self.c = zip(*(left_by(t, gamma) for gamma in groups.gammas), strict=True)
         self.a = self.k = self.u = 0.0
         for share, s, c in self.each():
             self.a += share * s * s

@@ -15,7 +15,7 @@ import numpy as np
 
 from spgls._types import Array, Vector
 
-__all__ = ["GroupMoments", "Moments", "Numbers", "column", "either"]
+__all__ = ["Group", "GroupMoments", "Moments", "Numbers", "column", "either", "left_by"]
 
 #: A vector with an entry for each ``t``, or a number where there is a single one: the formulas of
 #: this package are the same for both, and numbers spare the searches most of NumPy's overhead.
@@ -102,17 +102,6 @@ class Moments(NamedTuple):
         """Their logarithmic derivatives."""
         (_, c), (weak, strong) = self.by_group(), self.groups.pairs
         return np.asarray(column(self.middle) - 3.0 * (c[..., weak] + c[..., strong]))
-
-    @property
-    def k(self) -> Numbers:
-        """``<c^2>``, a sum of squares."""
-        return sum(group.share * group.c * group.c for group in self.each())
-
-    @property
-    def pull(self) -> Numbers:
-        """``u/a``: the alpha of the one provider whose best free part is the population's."""
-        whole = self.a > 0.0
-        return either(whole, self.u / either(whole, self.a, 1.0), inf)
 
     def each(self) -> list[Group]:
         """Every group at ``t``, in the order of ``s``."""
@@ -204,10 +193,10 @@ class GroupMoments:
         """``s`` and ``c`` of every group, for ``t`` from zero to infinity inclusive."""
         by = t[..., None] if isinstance(t, np.ndarray) else t
         if self.finite == len(self.gammas):
-            return _left(by, self.gamma)
+            return left_by(by, self.gamma)
         shape = (*np.shape(t), len(self.gammas))
         s, c = np.ones(shape), np.zeros(shape)
-        s[..., :-1], c[..., :-1] = _left(by, self.gamma)
+        s[..., :-1], c[..., :-1] = left_by(by, self.gamma)
         return s, c
 
     def each(self, t: Numbers) -> list[Group]:
@@ -215,7 +204,7 @@ class GroupMoments:
         found = []
         with np.errstate(all="ignore"):
             for gamma, share, _ in self.moving:
-                s, c = _left(t, gamma)
+                s, c = left_by(t, gamma)
                 found.append(Group(share, s, c, -s * s / gamma))
         return found + [Group(self.honest, 1.0, 0.0, 0.0)] * (self.many or self.honest > 0.0)
 
@@ -224,7 +213,7 @@ class GroupMoments:
         single = not isinstance(t, np.ndarray)
         # One group after the other while they are few; else all of them at once, as rows.
         if self.many or self.finite == 1 or (single and 0 < self.finite <= _FEW):
-            left = [_left(t, gamma) for gamma, _, _ in self.moving]
+            left = [left_by(t, gamma) for gamma, _, _ in self.moving]
             s_of: Any = [s for s, _ in left] + [1.0]
             c_of: Any = [c for _, c in left] + [0.0]
             groups: Any = zip(self.moving, left, strict=True)
@@ -278,7 +267,7 @@ class GroupMoments:
         return either(self.honest > 0.0, moving, apart / whole)
 
 
-def _left(t: Numbers, gamma: Numbers) -> tuple[Numbers, Numbers]:
+def left_by(t: Numbers, gamma: Numbers) -> tuple[Numbers, Numbers]:
     """``s`` and ``c`` of a group that moves, or of each of several."""
     ratio = t / gamma
     s = 1.0 / (1.0 + ratio)
