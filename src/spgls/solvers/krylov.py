@@ -18,7 +18,7 @@ from spgls.solvers.base import Capabilities, register, solve_by_kind
 from spgls.solvers.hard import with_hard_case
 from spgls.solvers.interpolate import with_interpolation
 from spgls.solvers.iterate import Controls, Run, drive
-from spgls.solvers.krylov_block import BlockMethod
+from spgls.solvers.krylov_block import BlockMethod, Doubts
 from spgls.solvers.krylov_population import solve_mixed_krylov
 from spgls.solvers.projected import single_iterates, singular
 from spgls.solvers.solution import Solution, Status, Step
@@ -85,12 +85,9 @@ class Krylov:
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
         run = self._begin(data, gamma, controls)
-        wide = data.matrix.natural_width == 2 if self.width == "auto" else self.width == 2
-        if not (wide or self.extra_random):
-            alone = self._solve_alone(run)
-            if alone.status is not Status.STATIONARY:
-                return alone
-        return self._solve_strengths(run, self._space(run), [gamma])[0]
+        if self._wide(data):
+            return self._solve_strengths(run, self._space(run), [gamma])[0]
+        return self._solve_alone(run)
 
     def solve_path(
         self,
@@ -122,6 +119,11 @@ class Krylov:
         run = self._begin(data, 1.0, controls)
         return self._solve_mixed(run, self._space(run), population, ridge)
 
+    def _wide(self, data: GameData) -> bool:
+        """Whether a single strength takes the block method too."""
+        wide = data.matrix.natural_width == 2 if self.width == "auto" else self.width == 2
+        return wide or self.extra_random > 0
+
     def _begin(self, data: GameData, gamma: float, controls: Controls) -> Run:
         return Run.begin(self.capabilities.name, data, gamma, controls, self.max_iter)
 
@@ -129,7 +131,8 @@ class Krylov:
         self, run: Run, space: KrylovSpace, gammas: list[float]
     ) -> tuple[Solution, ...]:
         """On one space; alone what that leaves out, or what rounding spoils on it."""
-        block = BlockMethod(run, space, np.array(gammas), hard_case=self.hard_case)
+        doubts: Doubts = "judge" if self._wide(run.data) else "leave"
+        block = BlockMethod(run, space, np.array(gammas), doubts if self.hard_case else "ignore")
         found = block.solve()
         for i, gamma in enumerate(gammas):
             if i not in found:

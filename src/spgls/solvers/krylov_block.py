@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isfinite
+from typing import Literal
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from spgls.solvers.projected import (
 )
 from spgls.solvers.solution import Solution, Status, Step
 
-__all__ = ["BlockMethod"]
+__all__ = ["BlockMethod", "Doubts"]
+
+Doubts = Literal["ignore", "judge", "leave"]
 
 #: Entries of one array of coefficients and strengths.
 _ENTRIES = 2**17
@@ -43,8 +46,9 @@ class BlockMethod:
         A space of ``A'A`` started at ``A'[y, z]``; it grows.
     gammas : ndarray of shape (G,)
         Strengths.
-    hard_case : bool
-        Whether to look for optima that no Krylov space contains.
+    doubts : {"ignore", "judge", "leave"}
+        What to do where a multiplier comes out as zero or less, and the optimum may lie in no
+        Krylov space: finish, look beyond the space, or leave it to the method of one strength.
 
     Attributes
     ----------
@@ -54,23 +58,23 @@ class BlockMethod:
         The way of each.
     """
 
-    def __init__(self, run: Run, space: KrylovSpace, gammas: Vector, *, hard_case: bool) -> None:
+    def __init__(self, run: Run, space: KrylovSpace, gammas: Vector, doubts: Doubts) -> None:
         self.run, self.space, self.gammas = run, space, gammas
         self.found: dict[int, Solution] = {}
         self.histories: list[list[Step]] = [[] for _ in gammas]
         self._pending = np.arange(len(gammas))
         self._wanted: list[Array] = []
         self._alpha = np.full(len(gammas), np.inf)
-        self._exact = hard_case and singular(run.data) and run.problem.yy > 0.0
-        self._hard = hard_case
+        self._exact = doubts != "ignore" and singular(run.data) and run.problem.yy > 0.0
+        self._doubts = doubts
         self._cases: dict[int, HardCase] = {}
         self._fits = Fits(run.problem, run.limit)
 
     def solve(self) -> dict[int, Solution]:
         """Extend the space until none is open, or the limit or the callback ends it.
 
-        Strengths are left out where nothing is there to start from, or where numbers become too
-        large for double precision: those are for the method of one strength to report.
+        Strengths are left out too where nothing is there to start from, and where numbers become
+        too large for double precision.
         """
         space, schedule = self.space, Schedule()
         with one_blas_thread(self.run.data.matrix.threaded):
@@ -97,13 +101,16 @@ class BlockMethod:
         limited = Status.ITERATION_LIMIT if last and space.width else None
         done, wait = self._interpolate(projection, points, last)
         over = ~(done | wait) & (last | (points.gap <= run.aim))
-        if self._hard:
+        if self._doubts != "ignore":
             doubtful = ~(done | wait) & self._doubtful(points, last)
             self._finish(points, over & ~doubtful, limited)
-            beyond = self._look_beyond(points, doubtful, limited, final=last)
-            done |= beyond | (over & ~doubtful)
-            over = doubtful & ~beyond & (last | (points.gap <= run.aim))
-        self._finish(points, over, limited)
+            done |= over & ~doubtful
+            if self._doubts == "judge":
+                done |= self._look_beyond(points, doubtful, limited, final=last)
+                over = doubtful & (last | (points.gap <= run.aim))
+                self._finish(points, over & ~done, limited)
+        else:
+            self._finish(points, over, limited)
         left = ~(over | done)
         callback = run.controls.callback
         if callback is not None and left.any():

@@ -140,25 +140,22 @@ class Points:
     def ends(self, rows: np.ndarray) -> Ends:
         """Some of them, in all of space."""
         problem, space, gamma = self.problem, self.space, self.gamma[rows]
-        half, g_last = np.sqrt(gamma) / 2, problem.targets.g_last
-        p_y, p_z = space.starts.T[:2]
-        pull = p_z / 2 - p_y
+        half, targets = np.sqrt(gamma) / 2, problem.targets
         h, last = self.h[:, rows], self.last[rows]
         r = np.empty((problem.size, len(rows)), order="F")
         r[:-1], r[-1] = space.combine(h), last
         length = np.sqrt(np.einsum("ij,ij->j", r, r))
-        if not pull.any() and g_last == 0.0:
+        if not problem.g.any():
             # Without a linear term -r is as good, and has the smaller alpha.
             length = np.where(last > 0.0, -length, length)
         r /= length
         h, last = h / length, last / length
-        # H r + g, from the products that made up the basis; labels and goals lie in its span.
-        inside = gamma / 4 * (space.projected @ h)
-        inside += np.outer(p_z, half / 2 * last) + np.outer(pull, half)
+        # H r + g, from the products that made up the basis.
         slope = np.empty_like(r)
-        slope[:-1] = space.combine(inside)
-        slope[:-1] += space.outside(gamma / 4 * h)
-        slope[-1] = half / 2 * (p_z @ h) + problem.zz / 4 * last + g_last
+        slope[:-1] = space.product(gamma / 4 * h)
+        slope[:-1] += np.outer(problem.p_z, half / 2 * last)
+        slope[:-1] += np.outer(targets.slope, half)
+        slope[-1] = half / 2 * (problem.p_z @ r[:-1]) + problem.zz / 4 * last + targets.g_last
         return Ends(
             gamma=gamma,
             r=r,
