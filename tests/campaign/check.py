@@ -83,7 +83,8 @@ def judge(
         best = min(field, key=lambda rival: rival.loss)
     if best is not None:
         for label, answer in sound.items():
-            failures += _of_answer(exact, label, answer, losses[label], best)
+            floor = exact.floor(exact.point(answer.coef, answer.intercept), people)
+            failures += _of_answer(exact, label, answer, losses[label], best, floor)
     return Verdict(failures, best)
 
 
@@ -106,8 +107,13 @@ def not_numbers(answer: Answer) -> str:
     return ", ".join(lost)
 
 
-def _of_answer(exact: Exact, label: str, answer: Answer, loss: mpfr, best: Rival) -> list[Failure]:
-    slack, allowed = exact.slack, mpfr(TOL) * exact.labels
+def _of_answer(
+    exact: Exact, label: str, answer: Answer, loss: mpfr, best: Rival, floor: mpfr
+) -> list[Failure]:
+    slack = exact.slack
+    # What is said of one predictor allows for its being made of floats; what is said of all of
+    # them does not.
+    allowed = mpfr(TOL) * exact.labels + slack + floor
     failures = []
 
     def fail(kind: str, excess: mpfr, note: str) -> None:
@@ -118,11 +124,11 @@ def _of_answer(exact: Exact, label: str, answer: Answer, loss: mpfr, best: Rival
         fail(f"false bound {answer.kind}", over, f"{answer.status}; beaten by {best.name}")
     claims = "optimum" if answer.ok else "limit" if answer.status == "unattained" else ""
     missed = loss - best.loss
-    if claims and missed > allowed + slack:
+    if claims and missed > allowed:
         fail(f"false {claims}", missed, f"{answer.status}; beaten by {best.name}")
     if answer.ok:
         off = abs(mpfr(answer.objective) - loss)
-        if off > allowed + slack:
+        if off > allowed:
             fail("wrong objective", off, f"says {answer.objective:.6g}, has {float(loss):.6g}")
         unproved = answer.relative_gap > TOL and exact.labels > mpfr("1e-26") * exact.yy
         if unproved:
@@ -135,6 +141,7 @@ def _in_units(excess: mpfr, exact: Exact) -> float:
     return float(excess / exact.labels) if exact.labels > 0 else math.inf
 
 
-def allowed_between(exact: Exact) -> mpfr:
-    """How far two certified objectives of one game can be apart."""
-    return 2 * mpfr(TOL) * exact.labels + exact.slack
+def allowed_between(exact: Exact, people: People, answer: Answer) -> mpfr:
+    """How far two certified objectives of one game can be apart, the first being this one."""
+    floor = exact.floor(exact.point(answer.coef, answer.intercept), people)
+    return 2 * mpfr(TOL) * exact.labels + exact.slack + 4 * floor

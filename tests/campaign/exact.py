@@ -101,6 +101,15 @@ class Exact:
         weighted = self.weight * rest
         return a * (weighted @ rest) + 2 * p * (weighted @ self.gap) + whole * self.gaps + ridge * t
 
+    def floor(self, point: np.ndarray, people: People) -> mpfr:
+        """Loss that a predictor of 53 bits may have by rounding alone.
+
+        Where labels are explained to the last digit nothing smaller can be asked of coefficients
+        that are floats.
+        """
+        terms = abs(self.X) @ abs(point) + abs(self.y) if len(self.y) else self.y
+        return shrunk(self.reach(point), people)[0] * self._square(terms * mpfr(2.0**-50))
+
     def with_best_free(self, point: np.ndarray, people: People) -> np.ndarray:
         """The same changeable coefficients with the best intercept and immutable ones."""
         some = np.flatnonzero(self.free)

@@ -23,6 +23,9 @@ _HONEST = (0.0, 0.5)
 #: Digits that are promised, less two; and how far beyond the engines' own difference is too far.
 _CLOSE = 1e-6
 _BEYOND = 100.0
+#: Errors so many times the squared labels are those of coefficients that grow without bound, of
+#: which nothing is promised.
+_UNBOUNDED = 1e10
 
 
 class Scores(NamedTuple):
@@ -47,6 +50,8 @@ def run_folds(game: Game) -> tuple[Outcome, list[Failure]]:
     """Choose by cross-validation, and say where its scores are not those of the loop."""
     allowed = (UserWarning,)
     together = watched(lambda: _together(game), allowed)
+    if together.refused:
+        return together, []
     loops = [watched(lambda e=engine: _loop(game, e), allowed) for engine in ("spectral", "qr")]
     failures = [
         Failure(label, kind, math.inf, note)
@@ -63,7 +68,9 @@ def compare_scores(game: Game, scores: np.ndarray, loop: Scores, other: Scores) 
     small = 1e-9 * float(np.mean(game.y**2))
     allowed = _CLOSE * (np.abs(loop.scores) + small)
     allowed = allowed + _BEYOND * np.abs(loop.scores - other.scores)
-    off = np.where(loop.sure & other.sure, np.abs(scores - loop.scores), 0.0)
+    bounded = np.abs(loop.scores) < _UNBOUNDED * float(np.mean(game.y**2 + game.z**2))
+    sure = loop.sure & other.sure & bounded
+    off = np.where(sure, np.abs(scores - loop.scores), 0.0)
     if not (off > allowed).any():
         return []
     split, candidate = np.unravel_index(np.argmax(off / allowed), off.shape)

@@ -154,7 +154,7 @@ def chosen_twins(game: Game) -> list[tuple[str, str]]:
 
 
 def run_twin(
-    game: Game, exact: Exact, name: str, first: Outcome, best: Rival | None, solver: str
+    game: Game, name: str, first: Outcome, best: Rival | None, solver: str
 ) -> tuple[Outcome | None, list[Failure]]:
     """Solve a game told again: the answer, nothing where there is no such twin, and what differs.
 
@@ -164,44 +164,36 @@ def run_twin(
     if twin is None or not twin.game.handed_exactly:
         return None, []
     if twin.first is not None:
-        first, exact, best = run_solver(twin.first, solver), Exact(twin.first), None
+        first, best = run_solver(twin.first, solver), None
     other = run_solver(twin.game, solver)
-    label = f"{solver}[{name}]"
-    return other, compare_twins(exact, twin, (first, other), best, label)
+    return other, compare_twins(twin, first, other, best, f"{solver}[{name}]")
 
 
 def compare_twins(
-    exact: Exact,
-    twin: Twin,
-    outcomes: tuple[Outcome, Outcome],
-    best: Rival | None,
-    label: str,
+    twin: Twin, first: Outcome, other: Outcome, best: Rival | None, label: str
 ) -> list[Failure]:
     """What two tellings of one game disagree about."""
-    first, other = outcomes
-    game = twin.game
+    game, exact = twin.game, Exact(twin.game)
     # The twin is a game of its own, and its answer is held to what holds of every answer.
     known = None if best is None else best._replace(loss=best.loss * mpfr(twin.factor))
-    failures = judge(
-        Exact(game), game.people, game.ridge, {label: other}, seek=False, known=known
-    ).failures
+    given = {label: other}
+    failures = judge(exact, game.people, game.ridge, given, seek=False, known=known).failures
+
+    def fail(kind: str, excess: float, note: str) -> None:
+        failures.append(Failure(label, kind, excess, note[:200]))
+
     one, two = first.value, other.value
     if not isinstance(one, Answer) or not isinstance(two, Answer):
         if bool(first.refused) != bool(other.refused):
             why = f"{first.refused or 'solved'} / {other.refused or 'solved'}"
-            failures.append(Failure(label, "twin status", math.inf, why[:200]))
+            fail("twin status", math.inf, why)
         return failures
-    unlike = one.status != two.status if twin.only_units else one.ok != two.ok
-    if unlike:
-        note = f"{one.status} / {two.status}"
-        failures.append(Failure(label, "twin status", math.inf, note))
-    if one.ok and two.ok:
-        off = abs(mpfr(one.objective) - mpfr(two.objective) / mpfr(twin.factor))
-        if off > allowed_between(exact):
-            unit = exact.labels
-            excess = float(off / unit) if unit > 0 else math.inf
-            note = f"{one.objective:.12g} / {two.objective / twin.factor:.12g}"
-            failures.append(Failure(label, "twin objective", excess, note))
+    if one.status != two.status if twin.only_units else one.ok != two.ok:
+        fail("twin status", math.inf, f"{one.status} / {two.status}")
+    off = abs(mpfr(one.objective) * mpfr(twin.factor) - mpfr(two.objective))
+    if one.ok and two.ok and off > allowed_between(exact, game.people, two):
+        excess = float(off / exact.labels) if exact.labels > 0 else math.inf
+        fail("twin objective", excess, f"{one.objective * twin.factor:.12g} / {two.objective:.12g}")
     return failures
 
 

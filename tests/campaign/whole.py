@@ -45,7 +45,7 @@ def play_game(game: Game) -> dict[str, Any]:
         if game.family != "folds" and game.dice(4).integers(_ESTIMATED) == 0:
             failures += _estimated(game, exact, runs)
         for name, solver in chosen_twins(game):
-            told_again, found = run_twin(game, exact, name, outcomes[solver], verdict.best, solver)
+            told_again, found = run_twin(game, name, outcomes[solver], verdict.best, solver)
             if told_again is not None:
                 runs[f"{solver}[{name}]"] = told(told_again)
             failures += found
@@ -100,16 +100,16 @@ def _path(game: Game, exact: Exact, runs: dict[str, str]) -> list[Failure]:
         runs |= {run: told(outcome) for run, outcome in both.items()}
         failures += judge(exact, people, game.ridge, both).failures
         if isinstance(alone.value, Answer):
-            failures += _apart(exact, name, answer, alone.value)
+            failures += _apart(exact, people, name, answer, alone.value)
     return failures
 
 
-def _apart(exact: Exact, name: str, answer: Answer, alone: Answer) -> list[Failure]:
+def _apart(exact: Exact, people: People, name: str, answer: Answer, alone: Answer) -> list[Failure]:
     if answer.ok != alone.ok:
         note = f"{answer.status}, alone {alone.status}"
         return [Failure(name, "path status", math.inf, note)]
     off = abs(mpfr(answer.objective) - mpfr(alone.objective))
-    if not answer.ok or off <= allowed_between(exact):
+    if not answer.ok or off <= allowed_between(exact, people, alone):
         return []
     excess = float(off / exact.labels) if exact.labels > 0 else math.inf
     note = f"{answer.objective:.12g}, alone {alone.objective:.12g}"
