@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line says; the status to exit with."""
     options = _parser().parse_args(arguments)
+    # Asked to end by either signal, a run lets go of the shards in work and keeps the others.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return options.do(options)
     except KeyboardInterrupt:
@@ -32,7 +35,19 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--out", type=Path, default=Path("campaign"))
     run.add_argument("--processes", type=int, default=2)
+    run.add_argument(
+        "--shrink", type=int, default=1, help="failures of a kind to shrink at the end"
+    )
     run.set_defaults(do=_run)
+    table = commands.add_parser("table", help="print what was found, as a page of tables")
+    table.add_argument("--out", type=Path, default=Path("campaign"))
+    table.add_argument("--full", action="store_true", help="every family, level and solver apart")
+    table.add_argument("--write", type=Path, help="folder to write campaign.md and .json to")
+    table.set_defaults(do=_table)
+    shrink = commands.add_parser("shrink", help="make failing games small and print them")
+    shrink.add_argument("--out", type=Path, default=Path("campaign"))
+    shrink.add_argument("--limit", type=int, default=3, help="failures of each kind")
+    shrink.set_defaults(do=_shrink)
     compare = commands.add_parser("compare", help="list what one campaign adds to another")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)
@@ -41,11 +56,31 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from .examples import shrink_failures
     from .shards import code_version, run_campaign
 
     print(f"spgls {code_version()}, seed {options.seed}, into {options.out}")
     with _progress() as tell:
         run_campaign(options.out, options.seed, options.games, options.processes, tell)
+    shrink_failures(options.out, options.shrink, print)
+    return 0
+
+
+def _table(options: argparse.Namespace) -> int:
+    from .examples import read_examples
+    from .table import as_markdown, count, write_page
+
+    if options.write:
+        write_page(options.out, options.write)
+    else:
+        print(as_markdown(count(options.out), read_examples(options.out), options.full))
+    return 0
+
+
+def _shrink(options: argparse.Namespace) -> int:
+    from .examples import shrink_failures
+
+    shrink_failures(options.out, options.limit, print)
     return 0
 
 

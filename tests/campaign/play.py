@@ -151,6 +151,27 @@ def run_path(game: Game, label: str) -> Outcome:
     return watched(call)
 
 
+def run_certify(game: Game, first: Answer, scale: float) -> Outcome:
+    """Bound a game from any predictor: that of an answer, or part of the way to it."""
+    y, z = game.targets
+    given = {name: value for name, value in game.options().items() if name != "fit_intercept"}
+    coef, intercept = scale * first.coef, scale * first.intercept
+
+    def call() -> Answer:
+        proof = spgls.certify(
+            game.table,
+            y,
+            z,
+            game.people.as_given(),
+            coef,
+            intercept=intercept if game.fit_intercept else None,
+            **given,
+        )
+        return Answer(coef, intercept, 0.0, "certified", False, *_proof(proof))
+
+    return watched(call)
+
+
 def run_estimator(game: Game) -> Outcome:
     """Fit the default estimator to a strength; half of the people are honest."""
     y, z = game.targets

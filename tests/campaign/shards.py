@@ -58,9 +58,18 @@ def environment() -> dict[str, Any]:
         "spgls": code_version(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        "cpu": _cpu(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
     }
+
+
+def _cpu() -> str:
+    """Name of the processor, where the system tells it."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text().splitlines() if told.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def wanted(seed: int, games: int, size: int = SIZE) -> list[Shard]:
@@ -116,8 +125,9 @@ def _run(task: tuple[Shard, Path]) -> Shard:
 
 
 def _ignore_interrupts() -> None:
-    """Leave interrupts to the parent."""
+    """Leave interrupts to the parent, which ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _drop_parts_of(shard: Shard, out: Path) -> None:

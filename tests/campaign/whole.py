@@ -7,7 +7,7 @@ from typing import Any
 
 from gmpy2 import mpfr
 
-from .check import Failure, allowed_between, judge, troubles
+from .check import Failure, allowed_between, judge, not_numbers, troubles
 from .exact import Exact, precise
 from .folds import run_folds
 from .game import Game, People
@@ -15,14 +15,16 @@ from .play import (
     Answer,
     Outcome,
     chosen_solvers,
+    run_certify,
     run_estimator,
     run_path,
     run_solver,
 )
 from .twins import chosen_twins, run_twin
 
-#: One game in so many is given to the default estimator.
+#: One game in so many is given to the default estimator, and to certify.
 _ESTIMATED = 8
+_CERTIFIED = 8
 
 
 def play_game(game: Game) -> dict[str, Any]:
@@ -37,13 +39,16 @@ def play_game(game: Game) -> dict[str, Any]:
             runs["folds"] = told(outcome)
             failures += found
         elif game.more:
-            failures += _path(game, exact, runs)
+            label = "krylov" if game.dice(5).integers(4) == 0 else "spectral"
+            failures += path(game, exact, runs, label)
         outcomes = {label: run_solver(game, label) for label in chosen_solvers(game)}
+        if game.dice(6).integers(_CERTIFIED) == 0:
+            outcomes |= certified(game, outcomes["spectral"])
         runs |= {label: told(outcome) for label, outcome in outcomes.items()}
         verdict = judge(exact, game.people, game.ridge, outcomes)
         failures += verdict.failures
         if game.family != "folds" and game.dice(4).integers(_ESTIMATED) == 0:
-            failures += _estimated(game, exact, runs)
+            failures += estimated(game, exact, runs)
         for name, solver in chosen_twins(game):
             told_again, found = run_twin(game, name, outcomes[solver], verdict.best, solver)
             if told_again is not None:
@@ -69,7 +74,15 @@ def told(outcome: Outcome) -> str:
     return "raised" if outcome.value is None else "done"
 
 
-def _estimated(game: Game, exact: Exact, runs: dict[str, str]) -> list[Failure]:
+def certified(game: Game, first: Outcome) -> dict[str, Outcome]:
+    """What certify says of spectral's predictor, or of a worse one."""
+    if not isinstance(first.value, Answer) or not_numbers(first.value):
+        return {}
+    scale = float(game.dice(7).choice([1.0, 0.5, 0.0]))
+    return {"certify": run_certify(game, first.value, scale)}
+
+
+def estimated(game: Game, exact: Exact, runs: dict[str, str]) -> list[Failure]:
     """The default estimator, and what it is compared with: a solver on the same game."""
     people = game.people
     if people.single:
@@ -85,9 +98,8 @@ def _estimated(game: Game, exact: Exact, runs: dict[str, str]) -> list[Failure]:
     return judge(exact, people, game.ridge, outcomes).failures
 
 
-def _path(game: Game, exact: Exact, runs: dict[str, str]) -> list[Failure]:
-    """All people at once, each held against a solve of its own."""
-    label = "krylov" if game.dice(5).integers(4) == 0 else "spectral"
+def path(game: Game, exact: Exact, runs: dict[str, str], label: str) -> list[Failure]:
+    """All people at once by a solver, each held against a solve of its own."""
     outcome = run_path(game, label)
     failures = troubles(f"path {label}", outcome)
     if outcome.value is None:
