@@ -13,6 +13,7 @@ import platform
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -72,9 +73,9 @@ def _cpu() -> str:
     return names[0] if names else platform.processor()
 
 
-def wanted(seed: int, games: int, size: int = SIZE) -> list[Shard]:
+def wanted(seed: int, games: int) -> list[Shard]:
     """The shards of so many games."""
-    return [Shard(seed, at, min(at + size, games)) for at in range(0, games, size)]
+    return [Shard(seed, at, min(at + SIZE, games)) for at in range(0, games, SIZE)]
 
 
 def run_shard(shard: Shard, out: Path) -> float:
@@ -111,9 +112,16 @@ def run_campaign(
     tell(done, games)
     if not todo:
         return
-    with get_context("fork").Pool(processes, initializer=_ignore_interrupts) as pool:
-        # Leaving the block ends the workers, also after an interrupt; shards in work are lost.
-        for shard in pool.imap_unordered(_run, [(shard, out) for shard in todo]):
+    tasks = [(shard, out) for shard in todo]
+    with ExitStack() as stack:
+        if processes > 1:
+            # Leaving ends the workers, also after an interrupt; the shards in work are lost.
+            start = get_context("spawn").Pool
+            pool = stack.enter_context(start(processes, initializer=_ignore_interrupts))
+            finished = pool.imap_unordered(_run, tasks)
+        else:
+            finished = map(_run, tasks)
+        for shard in finished:
             done += shard.stop - shard.start
             _drop_parts_of(shard, out)
             tell(done, games)
