@@ -24,8 +24,7 @@ ALWAYS = ("spectral", "auto", "krylov")
 ENGINES = ("gram", "qr")
 ITERATIVE = ("gltr", "ltrsr", "rtr-newton", "admm")
 CONIC = ("socp", "sdp", "bisection")
-#: Solvers that know populations and ridges.
-MIXED = (*ALWAYS, *ENGINES)
+SOLVERS = (*ALWAYS, *ENGINES, *ITERATIVE, *CONIC)
 #: One game in so many is given to an engine, to an iterative solver, to the conic ones.
 RARITY = {"engine": 2, "iterative": 4, "conic": 200}
 

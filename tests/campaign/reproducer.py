@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -10,28 +11,44 @@ import numpy as np
 from .check import judge
 from .exact import Exact, precise
 from .game import Game, People
-from .play import run_solver
+from .play import SOLVERS, run_solver
 from .replay import as_solver, detail, plain
 from .shrink import Small
+from .twins import TWINS
+from .whole import certified_scale
+
+#: What programs may need, in the order in which it is imported.
+_NAMES = (
+    "Population",
+    "StackelbergRegressor",
+    "StackelbergRegressorCV",
+    "certify",
+    "solve",
+    "solve_path",
+    "solvers",
+)
 
 
 def program(small: Small) -> str:
     """Lines to paste, which show the failure, and what is wrong with what they print."""
-    game, label = small.game, small.label
-    names = ["solve_path" if label.startswith("path ") else "solve"]
-    if label == "estimator" or label.startswith("folds"):
-        names = ["StackelbergRegressorCV" if label.startswith("folds") else "StackelbergRegressor"]
-    call = _call(game, label)
-    names += [
-        name for name in ("Population", "solvers") if f"{name}(" in call or f"{name}." in call
-    ]
-    lines = ["import numpy as np"]
-    if game.store not in ("dense", "fortran", "float32"):
-        lines.append("import scipy.sparse as sp")
-    lines += [f"from spgls import {', '.join(sorted(names))}", ""]
-    lines += [f"X = {_table(game)}", f"y = {_array(game.y)}", f"z = {_array(game.z)}"]
-    lines += [call, *(f"# {line}" for line in _explained(small))]
-    return "\n".join(lines)
+    told = [(small.game, small.label)]
+    if detail(small.label) in TWINS:
+        twin = TWINS[detail(small.label)](small.game, small.game.dice(3))
+        assert twin is not None
+        solver = plain(small.label)
+        told = [(twin.first or small.game, solver), (twin.game, solver)]
+    body = [line for game, label in told for line in _played(game, label)]
+    text = "\n".join(body)
+    names = [name for name in _NAMES if re.search(rf"\b{name}\b", text)]
+    head = ["import numpy as np", *["import scipy.sparse as sp"] * ("sp." in text)]
+    head += [f"from spgls import {', '.join(names)}", ""]
+    return "\n".join([*head, *body, *(f"# {line}" for line in _explained(small))])
+
+
+def _played(game: Game, label: str) -> list[str]:
+    """A game and the call that plays it."""
+    data = [f"X = {_table(game)}", f"y = {_array(game.y)}", f"z = {_array(game.z)}"]
+    return [*data, _call(game, label)]
 
 
 def _call(game: Game, label: str) -> str:
@@ -45,6 +62,14 @@ def _call(game: Game, label: str) -> str:
             made.append("fit_intercept=False")
         model = ", ".join([_people(game.people), *made])
         return f"StackelbergRegressor({model}).fit({', '.join(['X', 'y', 'z=z', *fit])})"
+    if label == "certify":
+        scale = certified_scale(game)
+        given = [option for option in options if not option.startswith("fit_intercept")]
+        if game.fit_intercept:
+            given.append(f"intercept={scale} * found.intercept")
+        told = ", ".join(["X", "y", "z", people := _people(game.people), f"{scale} * found.coef"])
+        solved = ", ".join(["X", "y", "z", people, *options])
+        return f"found = solve({solved})\nprint(certify({', '.join([told, *given])}))"
     options.append(f"solver={as_solver(label)}")
     if label.startswith("path "):
         everybody = ", ".join(map(_people, game.more))
@@ -75,10 +100,8 @@ def _folds_call(game: Game) -> str:
 def _explained(small: Small) -> list[str]:
     game, label, failure = small.game, small.label, small.failure
     lines = [f"{failure.solver}, {failure.kind}: {failure.note}"]
-    if detail(label):
-        lines.append(f"told again with {detail(label)}" if detail(label) != "half honest" else "")
-    if "false" not in failure.kind or label.startswith("path ") or label == "estimator":
-        return [line for line in lines if line]
+    if "false" not in failure.kind or plain(label) not in SOLVERS or detail(label) in TWINS:
+        return lines
     with precise():
         exact = Exact(game)
         people = game.people
@@ -93,10 +116,9 @@ def _explained(small: Small) -> list[str]:
         held = exact.loss(exact.point(point[: exact.n], point[-1]), people, game.ridge)
         answer = outcome.value
         lines.append(f"it says {answer.status}, lower bound {answer.lower_bound:.10g}")
-        shown = np.array2string(point, precision=17, separator=", ")
-        many = "" if float(held) <= 1.001 * float(best.loss) else " in more digits than these"
-        lines.append(f"the predictor {shown} has {float(best.loss):.10g}{many}")
-    return [line for line in lines if line]
+        many = "" if held <= best.loss + exact.slack else " in more digits than these"
+        lines.append(f"the predictor {_value(point)} has {float(best.loss):.10g}{many}")
+    return lines
 
 
 def _people(people: People) -> str:

@@ -80,7 +80,7 @@ def wanted(seed: int, games: int) -> list[Shard]:
 
 def run_shard(shard: Shard, out: Path) -> float:
     """Play the games of a shard and write its file; seconds taken."""
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     records = [play_game(make_game(shard.seed, i)) for i in range(shard.start, shard.stop)]
     seconds = time.perf_counter() - started
     head = environment() | {
@@ -88,6 +88,7 @@ def run_shard(shard: Shard, out: Path) -> float:
         "start": shard.start,
         "stop": shard.stop,
         "seconds": round(seconds, 3),
+        "cpu_seconds": round(time.process_time() - worked, 3),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     temporary = out / f"{shard.name}.{os.getpid()}.part"

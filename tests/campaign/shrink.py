@@ -16,8 +16,8 @@ from .check import Failure
 from .game import Game, People
 from .replay import prepared, replay
 
-#: Seconds after which the smallest game so far is good enough.
-PATIENCE = 60.0
+#: Seconds of work after which the smallest game so far is good enough.
+PATIENCE = 40.0
 #: A failure has to stay within this factor of its size, or above one part in a thousand.
 _FADED, _CLEAR = 0.1, 1e-3
 
@@ -37,7 +37,7 @@ def shrink(game: Game, failure: Failure, patience: float = PATIENCE) -> Small | 
         return None
     first = again[0]
     kept = Small(game, label, first)
-    ends = time.monotonic() + patience
+    ends = time.process_time() + patience
 
     def fails(candidate: Game) -> bool:
         # A failure of a smaller game is the same one only if it is not a mere shadow of it.
@@ -49,17 +49,17 @@ def shrink(game: Game, failure: Failure, patience: float = PATIENCE) -> Small | 
         return False
 
     progress = True
-    while progress and time.monotonic() < ends:
+    while progress and time.process_time() < ends:
         progress = False
         for step in (_smaller, _plainer, _rounder):
-            while time.monotonic() < ends and _first(step(kept.game), fails, ends):
+            while time.process_time() < ends and _first(step(kept.game), fails, ends):
                 progress = True
     return kept
 
 
 def _first(candidates: Iterator[Game], fails: Callable[[Game], bool], ends: float) -> bool:
     for candidate in candidates:
-        if time.monotonic() > ends:
+        if time.process_time() > ends:
             return False
         if fails(candidate):
             return True
@@ -185,7 +185,7 @@ def simpler(value: float) -> Iterator[float]:
     """Numbers that are shorter to write, the shortest first."""
     if not math.isfinite(value):
         return
-    tried = [0.0, 1.0, math.copysign(1.0, value)]
+    tried = [0.0, 1.0, math.copysign(1.0, value), abs(value)]
     if value:
         power = 10.0 ** round(math.log10(abs(value)))
         tried += [math.copysign(power, value), *(rounded(value, d) for d in (1, 2, 3, 4, 6))]
@@ -198,4 +198,4 @@ def simpler(value: float) -> Iterator[float]:
 
 def _length(value: float) -> tuple[int, float]:
     """How long a number is to write; of two that are equally long the smaller is simpler."""
-    return len(f"{value:.17g}".replace("-", "").replace(".", "")), abs(value)
+    return len(f"{value:.17g}".replace(".", "")), abs(value)

@@ -77,7 +77,9 @@ def _about(heads: list[dict[str, Any]]) -> dict[str, Any]:
     about = {key: last[key] for key in told}
     about["seeds"] = sorted({head["seed"] for head in heads})
     about["games"] = sum(head["stop"] - head["start"] for head in heads)
-    about["process_minutes"] = round(sum(head["seconds"] for head in heads) / 60, 1)
+    # Wall-clock time says as much of what else the machine did as of the games.
+    seconds = sum(head.get("cpu_seconds", head["seconds"]) for head in heads)
+    about["process_minutes"] = round(seconds / 60, 1)
     return about
 
 

@@ -78,8 +78,12 @@ def certified(game: Game, first: Outcome) -> dict[str, Outcome]:
     """What certify says of spectral's predictor, or of a worse one."""
     if not isinstance(first.value, Answer) or not_numbers(first.value):
         return {}
-    scale = float(game.dice(7).choice([1.0, 0.5, 0.0]))
-    return {"certify": run_certify(game, first.value, scale)}
+    return {"certify": run_certify(game, first.value, certified_scale(game))}
+
+
+def certified_scale(game: Game) -> float:
+    """How far on the way to spectral's predictor the one is that certify is given."""
+    return float(game.dice(7).choice([1.0, 0.5, 0.0]))
 
 
 def estimated(game: Game, exact: Exact, runs: dict[str, str]) -> list[Failure]:
