@@ -46,7 +46,8 @@ class Dice:
 
     def graded(self, size: int, decades: float | None = None) -> np.ndarray:
         """Factors that spread over up to so many decades, in any order."""
-        reach = (self.level.spread if decades is None else decades) * self.rng.uniform(0.3, 1.0)
+        reach = self.level.spread if decades is None else decades
+        reach *= 1.0 if self.chance(0.4) else self.rng.uniform(0.3, 1.0)
         if size > 1 and self.chance(0.5):
             return self.rng.permutation(10.0 ** np.linspace(-reach / 2, reach / 2, size))
         return self.power(-reach / 2, reach / 2, size)
@@ -63,6 +64,23 @@ class Dice:
             return self.rng.integers(-3, 4, shape).astype(float)
         drawn = self.rng.normal(size=shape)
         return np.round(drawn, 1) if kind == "short" else drawn
+
+    def spread_out(self, m: int, n: int) -> np.ndarray:
+        """Data whose columns, singular values or entries spread over decades."""
+        kind = self.pick(("columns", "columns", "singular values", "diagonal"))
+        if kind == "columns":
+            return self.numbers(m, n) * self.graded(n)
+        if kind == "singular values":
+            return self.with_values(m, n, self.graded(min(m, n)))
+        X = np.zeros((max(m, n), n))
+        X[np.arange(n), np.arange(n)] = self.graded(n)
+        return X
+
+    def with_values(self, m: int, n: int, values: np.ndarray) -> np.ndarray:
+        """Data of given singular values, as far as rounding allows."""
+        shape = (m, len(values)), (n, len(values))
+        left, right = (np.linalg.qr(self.rng.normal(size=size))[0] for size in shape)
+        return (left * values) @ right.T
 
     def size(self, rows: int = 12, columns: int = 6) -> tuple[int, int]:
         """Mostly small; a few percent of the games are larger."""

@@ -32,17 +32,42 @@ def generic(dice: Dice) -> Game:
 
 
 def graded_columns(dice: Dice) -> Game:
-    """Columns, or singular values, that spread over decades."""
-    m, n = dice.size()
-    X = dice.numbers(m, n)
-    if dice.chance(0.6):
-        X = X * dice.graded(n)
-    else:
-        k = min(m, n)
-        left, right = (np.linalg.qr(dice.rng.normal(size=(size, k)))[0] for size in (m, n))
-        X = (left * dice.graded(k)) @ right.T
+    """Columns, singular values or entries that spread over decades."""
+    X = dice.spread_out(*dice.size())
     y = dice.labels(X / (np.abs(X).max(initial=0.0) or 1.0)) if dice.chance(0.7) else dice.labels(X)
     return dice.finish(X, y, dice.goals(X, y))
+
+
+def weak_direction(dice: Dice) -> Game:
+    """One direction in which the data hardly reaches, mostly against several groups.
+
+    Honest people keep a predictor from paying for its norm, so that the best one may use the weak
+    direction however long its coefficients get.
+    """
+    m, n = dice.size()
+    n = max(2, n)
+    X = dice.numbers(m, n)
+    kind = dice.pick(("column", "singular value", "diagonal", "nearly dependent"))
+    low = -16.0 if kind == "nearly dependent" else -10.0
+    weak = dice.power(-4.0, -1.0) if dice.level is MODERATE else dice.power(low, -6.0)
+    if kind == "column":
+        X[:, -1] *= weak
+    elif kind == "singular value":
+        values = np.ones(min(m, n))
+        values[-1] = weak
+        X = dice.with_values(m, n, values)
+    elif kind == "diagonal":
+        X = np.eye(n + int(dice.rng.integers(0, 3)), n)
+        X[n - 1, n - 1] = weak
+    else:
+        X[:, -1] = X[:, 0] + weak * (np.abs(X[:, 0]).max() or 1.0) * dice.numbers(m)
+    y = dice.numbers(len(X)) if dice.chance(0.8) else dice.labels(X)
+    people = None
+    if dice.chance(0.75):
+        reach, groups = dice.level.gamma, dice.pick((1, 2, 2))
+        gammas = [dice.power(-reach, reach) for _ in range(groups)]
+        people = People((math.inf, *gammas), dice.shares(1 + groups))
+    return dice.finish(X, y, dice.goals(X, y), people=people)
 
 
 def graded_weights(dice: Dice) -> Game:
@@ -230,18 +255,14 @@ def sparse(dice: Dice) -> Game:
 
 def populations(dice: Dice) -> Game:
     m, n = dice.size()
-    X = dice.numbers(m, n)
-    if dice.chance(0.5):
-        X = X * dice.graded(n)
+    X = dice.spread_out(m, n) if dice.chance(0.5) else dice.numbers(m, n)
     y = dice.labels(X)
     return dice.finish(X, y, dice.goals(X, y), people=dice.population(X, y))
 
 
 def ridged(dice: Dice) -> Game:
     m, n = dice.size()
-    X = dice.numbers(m, n)
-    if dice.chance(0.4):
-        X = X * dice.graded(n)
+    X = dice.spread_out(m, n) if dice.chance(0.4) else dice.numbers(m, n)
     y = dice.labels(X)
     z = dice.goals(X, y)
     return dice.finish(X, y, z, ridge=dice.power(-dice.level.gamma, dice.level.gamma))
@@ -266,7 +287,8 @@ def costs(dice: Dice) -> Game:
 
 def paths(dice: Dice) -> Game:
     """Many people on the data of another family."""
-    made = dice.pick((generic, graded_columns, hard_case, rank_deficient, uncentred, costs))(dice)
+    others = (generic, graded_columns, weak_direction, hard_case, rank_deficient, uncentred, costs)
+    made = dice.pick(others)(dice)
     number = int(dice.rng.integers(2, 5))
     more = [People((dice.strength(made.X, made.y),)) for _ in range(number)]
     if dice.chance(0.6):
@@ -296,6 +318,7 @@ FAMILIES: dict[str, Family] = {
     for build in (
         generic,
         graded_columns,
+        weak_direction,
         graded_weights,
         near_ties,
         hard_case,

@@ -23,13 +23,13 @@ _HONEST = (0.0, 0.5)
 #: Digits that are promised, less two; and how far beyond the engines' own difference is too far.
 _CLOSE = 1e-6
 _BEYOND = 100.0
-#: Errors so many times the squared labels are those of coefficients that grow without bound, of
-#: which nothing is promised.
-_UNBOUNDED = 1e10
+#: Coefficients of which people close all of the gap but this part grow without bound, and nothing
+#: is promised of their scores.
+_UNBOUNDED = 1e-8
 
 
 class Scores(NamedTuple):
-    """Scores of splits by candidates, and whether the fit behind each is a certified optimum."""
+    """Scores of splits by candidates, and whether each fit is certain: optimal and bounded."""
 
     scores: np.ndarray
     sure: np.ndarray
@@ -68,9 +68,7 @@ def compare_scores(game: Game, scores: np.ndarray, loop: Scores, other: Scores) 
     small = 1e-9 * float(np.mean(game.y**2))
     allowed = _CLOSE * (np.abs(loop.scores) + small)
     allowed = allowed + _BEYOND * np.abs(loop.scores - other.scores)
-    bounded = np.abs(loop.scores) < _UNBOUNDED * float(np.mean(game.y**2 + game.z**2))
-    sure = loop.sure & other.sure & bounded
-    off = np.where(sure, np.abs(scores - loop.scores), 0.0)
+    off = np.where(loop.sure & other.sure, np.abs(scores - loop.scores), 0.0)
     if not (off > allowed).any():
         return []
     split, candidate = np.unravel_index(np.argmax(off / allowed), off.shape)
@@ -133,4 +131,5 @@ def _fit_and_score(
     for strength, share in zip(game.people.gammas, game.people.shares, strict=True):
         after = model.predict_attacked(table[test], game.z[test], gamma=strength)
         error += share * float(np.average((after - game.y[test]) ** 2, weights=weight[test]))
-    return -error, bool(model.status_.ok)
+    bounded = bool(np.max(model.alpha_) < 1.0 / _UNBOUNDED)
+    return -error, bool(model.status_.ok) and bounded

@@ -22,6 +22,7 @@ _COLUMNS = {
     "false bounds": ("false bound proved",),
     "estimated": ("false bound estimated",),
     "false optima": ("false optimum", "false limit", "wrong objective", "ok without proof"),
+    "explained": ("false optimum, labels explained",),
     "exceptions": ("exception", "hang"),
     "NaN, warnings": ("not a number", "warning"),
     "path, folds": ("path objective", "path status", "folds"),
@@ -63,9 +64,10 @@ def count(out: Path) -> Counts:
             for label, status in record["runs"].items():
                 cells[*place, plain(label)].statuses[status] += 1
                 twins += detail(label) in TWINS
-            for label, kind in {(failure[0], failure[1]) for failure in record["failures"]}:
+            found = {(label, kind) for label, kind, *_ in record["failures"]}
+            for label, kind in found:
                 cells[*place, plain(label)].failures[kind] += 1
-            kinds.update((kind, record["level"]) for kind in {f[1] for f in record["failures"]})
+            kinds.update((kind, record["level"]) for kind in {kind for _, kind in found})
     return Counts(_about(heads), games, failing, kinds, twins, dict(cells))
 
 
@@ -101,7 +103,9 @@ def as_markdown(counts: Counts, examples: list[dict[str, Any]], full: bool = Fal
         "## Failures",
         "Games in which some solver failed so. A bound is false if a predictor has a loss below "
         "it, measured in 400 bits; an optimum is false if the status is ok, or says that nothing "
-        "is better in the limit, and a predictor is better by more than the tolerance.",
+        "is better in the limit, and a predictor is better by more than the tolerance. Where "
+        "intercept and immutable columns explain the labels the tolerance is zero; optima that are "
+        "false there only, by 1e-12 of the squared goals or so, are counted apart.",
         _failures_table(counts),
         "## Solvers",
         "Runs and how they ended, in percent; ok counts optimal, several optima and least "
