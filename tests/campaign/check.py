@@ -134,7 +134,7 @@ def _of_answer(
     if answer.ok:
         off = abs(mpfr(answer.objective) - loss)
         # A loss that is nothing but rounding is known to a few digits only.
-        if off > allowed + explained * 2 * gmpy2.sqrt(loss * floor):
+        if off > allowed + explained * 2 * gmpy2.sqrt(abs(loss) * floor):
             fail("wrong objective", off, f"says {answer.objective:.6g}, has {float(loss):.6g}")
         unproved = answer.relative_gap > TOL and exact.labels > mpfr("1e-26") * exact.yy
         if unproved:
