@@ -26,7 +26,7 @@ from .campaign.play import watched
 from .campaign.reproducer import program
 from .campaign.rivals import _derivatives, rivals
 from .campaign.shards import Shard, run_campaign
-from .campaign.shrink import shrink
+from .campaign.shrink import Small, shrink
 from .campaign.table import as_json, as_markdown, count
 from .campaign.whole import play_game
 
@@ -150,6 +150,7 @@ class TestPlanted:
         assert small.game.X.size < 4
         assert small.game.weight is None
         assert "lower bound" in program(small)
+        exec(program(small), {})
 
     def test_false_optimum(self, plant):
         def lazy(*data, **options):
@@ -191,6 +192,7 @@ class TestPlanted:
         small = shrink(game, found[0])
         assert small.game.X.size < game.X.size
         assert "permuted" in small.label
+        assert program(small).count("solve(") == 2
 
     def test_not_a_number(self, plant):
         plant(lambda *data, **options: replace(SOLVE(*data, **options), objective=math.nan))
@@ -231,6 +233,16 @@ def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("campaign")
     run_campaign(folder, 3, len(FAMILIES), 1, lambda done, games: None)
     return folder
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_programs_run(store, capsys):
+    cost, weight = np.array([2.0, INF, 0.5]), np.array([1.0, 0.0, 3.0, 0.5, 1.0, 2.0])
+    game = game_of(fit_intercept=True, cost=cost, weight=weight, ridge=0.3, store=store)
+    game = game.but(more=(game.people, People((2.0,))))
+    for label in ("qr", "spectral[half honest]", "estimator", "certify", "path spectral[0]"):
+        exec(program(Small(game, label, Failure(label, "planted", 1.0, "to be seen"))), {})
+    assert "Path of 2 games" in capsys.readouterr().out
 
 
 class TestCampaign:
