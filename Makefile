@@ -6,6 +6,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 PYTHON ?= python3.11 python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+# What `make campaign` plays, where its results go, and on how many processes.
+GAMES ?= 50000
+SEED ?= 1
+OUT ?= campaign
+PROCESSES ?= 2
 
 BIN := .venv/bin
 CORES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count())')
@@ -13,7 +18,7 @@ STAMP := .venv/.installed
 PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs figures agreement bench bench-full \
+.PHONY: help install demo test lint typecheck docs figures agreement campaign bench bench-full \
     bench-against bench-figures clean
 
 help: ## list these targets
@@ -71,6 +76,11 @@ figures: $(STAMP) ## draw the figures of the documentation (SPGLS_DATA names the
 
 agreement: $(STAMP) ## write docs/agreement.md: every solver on every problem of the catalogue
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/agreement.py
+
+# Ends and goes on where it was: what is in OUT already is not played again.
+campaign: $(STAMP) ## play random games and check every answer (GAMES=50000, SEED=1, OUT=campaign, PROCESSES=2)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.campaign run \
+	    --games $(GAMES) --seed $(SEED) --out $(OUT) --processes $(PROCESSES)
 
 # A selection goes to a folder of its own: what is committed comes from a full run.
 bench: $(PEERS) ## run a selection of the benchmarks, about five minutes

@@ -1,0 +1,157 @@
+"""Losses of predictors in 400 bits, from the data taken exactly as it is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import gmpy2
+import numpy as np
+from gmpy2 import mpfr
+
+from .game import Game, People
+
+#: Enough for squares of numbers of 53 bits that differ by sixty decades.
+BITS = 400
+#: A pivot below this part of its diagonal entry is that of a dependent column: data in 53 bits
+#: that is not exactly dependent stays far above it, rounding in 400 bits far below.
+_DEPENDENT = mpfr("1e-75")
+
+
+def precise() -> Any:
+    """Context in which every number of the campaign is computed."""
+    return gmpy2.context(precision=BITS, emax=gmpy2.get_emax_max(), emin=gmpy2.get_emin_min())
+
+
+def exactly(numbers: Iterable[Any]) -> np.ndarray:
+    """Floats as exact numbers, in an array of objects."""
+    array = np.asarray(numbers, dtype=np.float64)
+    made = np.empty(array.shape, dtype=object)
+    made.ravel()[:] = [mpfr(v) for v in array.ravel().tolist()]
+    return made
+
+
+class Exact:
+    """The data of a game in high precision, and its losses.
+
+    A predictor is one vector: the coefficients, then the intercept if there is one. ``free`` marks
+    what nobody can change, the intercept among it.
+    """
+
+    def __init__(self, game: Game) -> None:
+        m, n = game.X.shape
+        columns = game.X if not game.fit_intercept else np.hstack([game.X, np.ones((m, 1))])
+        cost = np.ones(n) if game.cost is None else game.cost
+        cost = np.append(cost, math.inf) if game.fit_intercept else cost
+        weight = np.ones(m) if game.weight is None else game.weight
+        kept = weight > 0.0
+        self.n, self.fit_intercept = n, game.fit_intercept
+        self.free = np.isinf(cost)
+        self.X = exactly(columns[kept])
+        self.weight = exactly(weight[kept])
+        self.y, self.z = exactly(game.y[kept]), exactly(game.z[kept])
+        self.gap = self.z - self.y
+        self.price = np.array(
+            [mpfr(0) if math.isinf(c) else 1 / mpfr(c) for c in cost.tolist()], dtype=object
+        )
+        weighted = (self.X * self.weight[:, None]).T
+        self.gram = weighted @ self.X
+        self.along_y, self.along_z = weighted @ self.y, weighted @ self.z
+        self.along_gap = self.along_z - self.along_y
+        self.yy, self.zz = self._square(self.y), self._square(self.z)
+        self.zgap, self.gaps = (self.weight * self.gap) @ self.z, self._square(self.gap)
+        self.labels = self.yy - self._explained(self.along_y)
+        self.goals = self.zz - self._explained(self.along_z)
+
+    def _square(self, t: np.ndarray) -> mpfr:
+        return (self.weight * t) @ t
+
+    def _explained(self, along: np.ndarray) -> mpfr:
+        """What the intercept and the immutable columns explain of a vector."""
+        some = np.flatnonzero(self.free)
+        if not len(some):
+            return mpfr(0)
+        part = along[some]
+        return part @ solve_semidefinite(self.gram[np.ix_(some, some)], part)
+
+    @property
+    def slack(self) -> float:
+        """What is allowed to rounding.
+
+        Parts of the squared norms of labels and goals after projection, and the square of what the
+        library takes for rounding of a projection (1e-14 of what was projected).
+        """
+        part = mpfr("1e-12") * self.labels + mpfr("1e-15") * self.goals
+        return part + mpfr("1e-28") * (self.yy + self.zz)
+
+    def point(self, coef: Any, intercept: float) -> np.ndarray:
+        """A predictor as one vector."""
+        return exactly([*np.asarray(coef, dtype=np.float64), *[intercept] * self.fit_intercept])
+
+    def reach(self, point: np.ndarray) -> mpfr:
+        """Squared priced norm ``q`` of the coefficients."""
+        return (self.price * point) @ point
+
+    def loss(self, point: np.ndarray, people: People, ridge: float) -> mpfr:
+        """Learner's objective, residual by residual."""
+        t = self.reach(point)
+        a, p, whole = shrunk(t, people)
+        rest = self.X @ point - self.z if len(self.z) else self.z
+        weighted = self.weight * rest
+        return a * (weighted @ rest) + 2 * p * (weighted @ self.gap) + whole * self.gaps + ridge * t
+
+    def floor(self, point: np.ndarray, people: People) -> mpfr:
+        """Loss that a predictor of 53 bits may have by rounding alone.
+
+        Where labels are explained to the last digit nothing smaller can be asked of coefficients
+        that are floats.
+        """
+        terms = abs(self.X) @ abs(point) + abs(self.y) if len(self.y) else self.y
+        return shrunk(self.reach(point), people)[0] * self._square(terms * mpfr(2.0**-50))
+
+    def with_best_free(self, point: np.ndarray, people: People) -> np.ndarray:
+        """The same changeable coefficients with the best intercept and immutable ones."""
+        some = np.flatnonzero(self.free)
+        if not len(some):
+            return point
+        a, p, _ = shrunk(self.reach(point), people)
+        held = np.where(self.free, mpfr(0), point)
+        wanted = self.along_z - self.gram @ held - (p / a) * self.along_gap
+        best = held.copy()
+        best[some] = solve_semidefinite(self.gram[np.ix_(some, some)], wanted[some])
+        return best
+
+
+def shrunk(t: mpfr, people: People) -> tuple[mpfr, mpfr, mpfr]:
+    """Mean over the groups of ``s^2``, of ``s`` and of one, ``s = gamma/(gamma + t)``."""
+    a = p = whole = mpfr(0)
+    for gamma, share in zip(people.gammas, people.shares, strict=True):
+        s = mpfr(1) if math.isinf(gamma) else gamma / (gamma + t)
+        a, p, whole = a + share * s * s, p + share * s, whole + mpfr(share)
+    return a, p, whole
+
+
+def solve_semidefinite(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solution of a consistent semidefinite system, zero along dependent columns."""
+    return eliminate(matrix, right)[0]
+
+
+def eliminate(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Solution of a symmetric system, and whether its matrix is positive definite."""
+    n = len(matrix)
+    rest, vector = matrix.copy(), right.copy()
+    pivots = []
+    for j in range(n):
+        if not rest[j, j] > _DEPENDENT * abs(matrix[j, j]):
+            continue
+        pivots.append(j)
+        if j + 1 < n:
+            factor = rest[j + 1 :, j] / rest[j, j]
+            rest[j + 1 :, j + 1 :] -= np.multiply.outer(factor, rest[j, j + 1 :])
+            vector[j + 1 :] -= np.multiply.outer(factor, vector[j])
+    found = np.full(vector.shape, mpfr(0), dtype=object)
+    for j in reversed(pivots):
+        after = rest[j, j + 1 :] @ found[j + 1 :] if j + 1 < n else 0
+        found[j] = (vector[j] - after) / rest[j, j]
+    return found, len(pivots) == n
