@@ -22,7 +22,7 @@ _COLUMNS = {
     "false bounds": ("false bound proved",),
     "estimated": ("false bound estimated",),
     "false optima": ("false optimum", "false limit", "wrong objective", "ok without proof"),
-    "explained": ("false optimum, labels explained",),
+    "explained": ("false bound, labels explained", "false optimum, labels explained"),
     "exceptions": ("exception", "hang"),
     "NaN, warnings": ("not a number", "warning"),
     "path, folds": ("path objective", "path status", "folds"),
@@ -104,8 +104,8 @@ def as_markdown(counts: Counts, examples: list[dict[str, Any]], full: bool = Fal
         "Games in which some solver failed so. A bound is false if a predictor has a loss below "
         "it, measured in 400 bits; an optimum is false if the status is ok, or says that nothing "
         "is better in the limit, and a predictor is better by more than the tolerance. Where "
-        "intercept and immutable columns explain the labels the tolerance is zero; optima that are "
-        "false there only, by 1e-12 of the squared goals or so, are counted apart.",
+        "intercept and immutable columns explain the labels the tolerance is zero; what is false "
+        "there only is counted apart: it is rounding, or nearly so.",
         _failures_table(counts),
         "## Solvers",
         "Runs and how they ended, in percent; ok counts optimal, several optima and least "
