@@ -102,7 +102,7 @@ def test_ends_of_the_range_of_norms():
         assert (start.a, start.p, start.u) == (1.0, 1.0, 0.0)
         assert [group.slope for group in start.each()] == [-1.0 / gamma for gamma in gammas]
         assert (end.a, end.p, end.u) == (honest, honest, 0.0)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(all="ignore"):
             s, c = groups.left(np.array([0.0, INF]))
         np.testing.assert_array_equal(s[0], np.ones(len(gammas)))
         np.testing.assert_array_equal(c, 1.0 - s)

@@ -122,7 +122,7 @@ def refine_many(
     """
     found, sure = here, np.zeros(len(left), dtype=bool)
     active = np.arange(len(left))
-    bracket = Bracket(left, right, np.full(len(left), inf), sure)
+    bracket = Bracket(left, right, np.full(len(left), inf), np.zeros_like(sure))
     for _ in range(_MAX_STEPS):
         bracket, step, ended, certain = bracket.advance(here, _ROUNDING)
         sure[active[certain]] = True

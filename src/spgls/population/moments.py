@@ -181,7 +181,8 @@ class GroupMoments:
         self.apart: Vector = np.array([apart for _, _, apart in self._pairs])
         self.pairs: tuple[Any, Any] = slice(1, 2), slice(0, 1)
         if len(groups) != 2:
-            self.pairs = [i for i, _, _ in self._pairs], [j for _, j, _ in self._pairs]
+            weak, strong = ([pair[k] for pair in self._pairs] for k in (0, 1))
+            self.pairs = np.array(weak, dtype=int), np.array(strong, dtype=int)
 
     def of(self, which: Any) -> GroupMoments:
         """The groups of some of the games."""
@@ -192,11 +193,9 @@ class GroupMoments:
     def left(self, t: Numbers) -> tuple[Array, Array]:
         """``s`` and ``c`` of every group, for ``t`` from zero to infinity inclusive."""
         by = t[..., None] if isinstance(t, np.ndarray) else t
-        if self.finite == len(self.gammas):
-            return left_by(by, self.gamma)
-        shape = (*np.shape(t), len(self.gammas))
-        s, c = np.ones(shape), np.zeros(shape)
-        s[..., :-1], c[..., :-1] = left_by(by, self.gamma)
+        s, c = left_by(by, self.gammas)
+        if self.honest:
+            s[..., -1], c[..., -1] = 1.0, 0.0
         return s, c
 
     def each(self, t: Numbers) -> list[Group]:
@@ -209,7 +208,11 @@ class GroupMoments:
         return found + [Group(self.honest, 1.0, 0.0, 0.0)] * (self.many or self.honest > 0.0)
 
     def at(self, t: Numbers) -> Moments:
-        """Averages at ``t``, a number or a vector; where there are many games, one for each."""
+        """Averages at ``t``, a number or a vector; where there are many games, one for each.
+
+        A number may be anything from zero to infinity, where ``tau`` has no limit if nobody is
+        honest; a vector is positive.
+        """
         single = not isinstance(t, np.ndarray)
         # One group after the other while they are few; else all of them at once, as rows.
         if self.many or self.finite == 1 or (single and 0 < self.finite <= _FEW):
@@ -233,29 +236,18 @@ class GroupMoments:
         middle = 2.0 + 4.0 * bend / a - u / p
         parts = []
         for weak, strong, apart in pairs:
-            square, cross = _by_pair(s_of[weak], s_of[strong], c_of[strong])
-            growth = middle - 3.0 * (c_of[weak] + c_of[strong])
+            s, c_strong = s_of[weak], c_of[strong]
+            square, cross = _by_pair(s, s_of[strong], c_strong)
+            growth = middle - 3.0 * (c_of[weak] + c_strong)
             parts.append((by(apart, square), by(apart, cross), by(apart, cross * growth)))
         spread, e1, e2 = _total(parts) if parts else (0.0, 0.0, 0.0)
-        return Moments(
-            groups=self,
-            t=t,
-            a=a,
-            p=p,
-            u=u,
-            e=p * q,
-            spread=spread / a,
-            bend=bend,
-            a2=4.0 * bend - 6.0 * bend3,
-            kappa=e1 / a,
-            e1=e1 * (2.0 * q / a),
-            e2=e2 * (2.0 * q / a),
-            middle=middle,
-            tau=moved + stay,
-            tau1=2.0 * moved1 - moved + stay,
-            tau2=moved - 6.0 * (moved1 - moved2) + stay,
-            left=every,
-        )
+        a2 = 4.0 * bend - 6.0 * bend3
+        e, e1, e2, kappa = p * q, e1 * (2.0 * q / a), e2 * (2.0 * q / a), e1 / a
+        tau, tau1 = moved + stay, 2.0 * moved1 - moved + stay
+        tau2 = moved - 6.0 * (moved1 - moved2) + stay
+        # By position, which is faster.
+        moments = t, a, p, u, e, spread / a, bend, a2, kappa, e1, e2, middle, tau, tau1, tau2
+        return Moments(self, *moments, every)
 
     def spread_at_infinity(self) -> Numbers:
         """Limit of ``1 - e`` as ``t`` grows."""
@@ -269,16 +261,14 @@ class GroupMoments:
 
 def left_by(t: Numbers, gamma: Numbers) -> tuple[Numbers, Numbers]:
     """``s`` and ``c`` of a group that moves, or of each of several."""
-    ratio = t / gamma
-    s = 1.0 / (1.0 + ratio)
-    # At infinity the product is not a number, and gives way to one.
-    return s, (np.fmin if isinstance(ratio, np.ndarray) else min)(1.0, ratio * s)
+    s = 1.0 / (1.0 + t / gamma)
+    return s, 1.0 / (1.0 + gamma / t) if isinstance(t, np.ndarray) or t > 0.0 else 0.0 * s
 
 
 def _by_group(
     by: Callable[[Any, Any], Any], share: Numbers, reach: Numbers, s: Numbers, c: Numbers
 ) -> tuple[Numbers, ...]:
-    """What a group adds to the averages, or all of them do."""
+    """What a group adds to the averages, or all of them do: weights ``by`` what they weigh."""
     sc = s * c
     ssc = sc * s
     sssc = ssc * s

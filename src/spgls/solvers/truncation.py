@@ -65,9 +65,8 @@ class Truncation:
 
     def weights(self, t: float) -> tuple[float, float, float]:
         """``a``, and the weights of ``p_y`` and ``-p_z`` in ``q``, at a squared norm."""
-        m = self._groups.at(np.array([t]))
-        a = float(m.a[0])
-        return a, float(m.p[0]) / a, float(m.u[0]) / a
+        m = self._groups.at(t)
+        return m.a, m.p / m.a, m.u / m.a
 
     def _target(self, t: float) -> tuple[float, Vector]:
         """``a`` and ``q``, the right-hand side of ``(G + nu) v = q``."""
