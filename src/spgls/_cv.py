@@ -174,7 +174,9 @@ def check_enough_rows(scoring: Any, splits: Sequence[Split]) -> None:
 
 def read_judge(scoring: Any, data: GameData, table: Any, worlds: Sequence[Population]) -> Judge:
     """Return how a scikit-learn scorer judges models on attacked rows."""
-    scorers = [AttackedScorer(world, metric=scoring, feature_cost=data.cost) for world in worlds]
+    scorers = [
+        AttackedScorer(world, metric=scoring, feature_cost=data.layout.cost) for world in worlds
+    ]
 
     def judge(test: np.ndarray, models: Models) -> Array:
         rows, y, z = table[test], data.y[test], data.z[test]

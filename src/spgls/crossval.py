@@ -268,7 +268,7 @@ def _by_moments(pieces: Pieces, counts: Vector, models: Models) -> _Errors:
     # From labels to goals, which have an origin of their own.
     gap = np.zeros(len(moment))
     gap[n], gap[n + 1] = -1.0, 1.0
-    if data.fit_intercept:
+    if data.layout.fit_intercept:
         error[-1], gap[-1] = models.intercept, data.origin.z - data.origin.y
     times, pull = moment @ error, moment @ gap
     own = np.einsum("ij,ij->j", error, times)
@@ -294,7 +294,7 @@ def _directly(
         fits |= zip(some, play(solver, train, games, ridge, controls), strict=True)
     coef = np.column_stack([fits[i].coef for i in range(candidates.number)])
     intercept = np.array([fits[i].intercept for i in range(candidates.number)])
-    return Models(coef, intercept, np.array([priced_norm(w, train.cost) for w in coef.T]))
+    return Models(coef, intercept, np.array([priced_norm(w, train.layout.cost) for w in coef.T]))
 
 
 def _together(

@@ -97,35 +97,6 @@ class GameData:
         """What the data was reduced to so far, by engine."""
         return {}
 
-    @property
-    def cost(self) -> Vector | None:
-        """As the layout's."""
-        return self.layout.cost
-
-    @property
-    def fit_intercept(self) -> bool:
-        """As the layout's."""
-        return self.layout.fit_intercept
-
-    @property
-    def changeable(self) -> np.ndarray:
-        """As the layout's."""
-        return self.layout.changeable
-
-    @property
-    def immutable(self) -> np.ndarray:
-        """As the layout's."""
-        return self.layout.immutable
-
-    @property
-    def price(self) -> Vector | None:
-        """As the layout's."""
-        return self.layout.price
-
-    def coefficients(self, v: Array, fixed: Array) -> Array:
-        """As the layout's."""
-        return self.layout.coefficients(v, fixed)
-
     @cached_property
     def root_weight(self) -> Vector | None:
         """``S^{1/2}``."""
@@ -138,7 +109,7 @@ class GameData:
         A remainder below 1e-14 of the original is rounding: it is set to zero, and goals that
         differ from the labels by a constant become equal to them.
         """
-        if not self.fit_intercept:
+        if not self.layout.fit_intercept:
             return self.y, self.z
         y, z = self._less_mean(self.y), self._less_mean(self.z)
         gap = self._less_mean(self.z - self.y)
@@ -173,7 +144,7 @@ class GameData:
     @cached_property
     def origin(self) -> Origin:
         """What is subtracted before anything is added up; nothing without an intercept."""
-        if not self.fit_intercept:
+        if not self.layout.fit_intercept:
             return Origin()
         # Entries that are not finite are found in what comes of them.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -183,29 +154,29 @@ class GameData:
     def beside(self, rows: Any) -> Array:
         """What is added up beside some rows: labels and goals less the origin, and ones."""
         columns = [t[rows] for t in self.centred]
-        return np.column_stack(columns + [np.ones(len(columns[0]))] * self.fit_intercept)
+        return np.column_stack(columns + [np.ones(len(columns[0]))] * self.layout.fit_intercept)
 
     @cached_property
     def work(self) -> Work:
         """How much work the changeable columns are."""
-        return self.matrix.work.of_columns(len(self.changeable))
+        return self.matrix.work.of_columns(len(self.layout.changeable))
 
     @cached_property
     def priced(self) -> ScaledMatrix:
         """``A = S^{1/2} X_M C^{1/2}``, lazily."""
-        columns = self.changeable if len(self.immutable) else None
-        return ScaledMatrix(self.matrix, self.root_weight, columns, self.price)
+        columns = self.layout.changeable if len(self.layout.immutable) else None
+        return ScaledMatrix(self.matrix, self.root_weight, columns, self.layout.price)
 
     @cached_property
     def free_basis(self) -> Array:
         """Orthonormal basis of ``S^{1/2}[1, X_immutable]``; it needs m times its size in memory."""
         m = self.matrix.shape[0]
-        columns = [np.ones((m, 1))] if self.fit_intercept else []
-        if len(self.immutable):
+        columns = [np.ones((m, 1))] if self.layout.fit_intercept else []
+        if len(self.layout.immutable):
             self.check_finite()
             fixed = self._immutable_columns()
             # Without its mean a column is not swallowed by the intercept's.
-            columns.append(fixed - fixed.mean(axis=0) if self.fit_intercept else fixed)
+            columns.append(fixed - fixed.mean(axis=0) if self.layout.fit_intercept else fixed)
         if not columns:
             return np.zeros((m, 0))
         block = np.hstack(columns)
@@ -238,13 +209,13 @@ class GameData:
 
         One ``v`` and its ``alpha``, or a column of the former for each of the latter.
         """
-        f = len(self.immutable)
+        f = len(self.layout.immutable)
         if f == 0:
             return np.zeros((0, *v.shape[1:]))
         columns = self._immutable_columns()
-        target = -self.matrix.apply(self.coefficients(v, np.zeros((f, *v.shape[1:]))))
+        target = -self.matrix.apply(self.layout.coefficients(v, np.zeros((f, *v.shape[1:]))))
         target = (target.T + self.y + np.multiply.outer(alpha, self.y - self.z)).T
-        if self.fit_intercept:
+        if self.layout.fit_intercept:
             columns = columns - np.average(columns, axis=0, weights=self.weight)
             target = target - np.average(target, axis=0, weights=self.weight)
         columns, target = times(self.root_weight, columns), times(self.root_weight, target)
@@ -254,13 +225,13 @@ class GameData:
         return times(unit, solution)
 
     def _immutable_columns(self) -> Array:
-        picked = np.zeros((self.matrix.shape[1], len(self.immutable)))
-        picked[self.immutable, np.arange(len(self.immutable))] = 1.0
+        picked = np.zeros((self.matrix.shape[1], len(self.layout.immutable)))
+        picked[self.layout.immutable, np.arange(len(self.layout.immutable))] = 1.0
         return self.matrix.apply(picked)
 
     def best_intercept(self, linear: Vector, alpha: float) -> float:
         """Best intercept for given ``X w``, from the data rather than from a reduction."""
-        if not self.fit_intercept:
+        if not self.layout.fit_intercept:
             return 0.0
         wanted = self.y + alpha * (self.y - self.z) - linear
         return self._mean(wanted)
@@ -273,7 +244,7 @@ class GameData:
 
     def best_intercepts(self, coef: Array, alpha: Vector) -> Vector:
         """Best intercept of each column of coefficients, from the mean of the rows alone."""
-        if not self.fit_intercept:
+        if not self.layout.fit_intercept:
             return np.zeros(len(alpha))
         wanted = self._mean(self.y) + alpha * self._mean(self.y - self.z)
         return np.asarray(wanted - self.mean_row @ coef)

@@ -191,7 +191,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, progress.on_step)
         (solution,) = play(solver, data, [population], ridge, controls)
-        self._keep(solution, gamma, data.cost, table.dtype)
+        self._keep(solution, gamma, data.layout.cost, table.dtype)
         progress.end()
         warn_of_status(solution)
         return self
@@ -393,7 +393,7 @@ def _population(gamma: float | Population, honest: float | None) -> Population:
 
 def _reach_of_least_squares(data: GameData) -> float:
     """Squared priced norm of the least-squares coefficients; zero where rounding is all of it."""
-    if len(data.changeable) == 0:
+    if len(data.layout.changeable) == 0:
         return 0.0
     reduction = reduce_spectral(data, "gram")
     # A Gram matrix holds half the digits; small singular values, which make coefficients large,

@@ -243,7 +243,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         ridge = float(candidates.ridges[best])
         population = candidates.population(best)
         (solution,) = play(search.solver, data, [population], ridge, controls)
-        self._keep(solution, self.best_params_["gamma"], data.cost, table.dtype)
+        self._keep(solution, self.best_params_["gamma"], data.layout.cost, table.dtype)
         progress.end()
         warn_of_status(solution)
         return self

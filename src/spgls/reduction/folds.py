@@ -147,7 +147,7 @@ class Pieces:
     @cached_property
     def moments(self) -> Array:
         """Second moments of each piece, of shape (pieces, columns, columns)."""
-        width = self.data.matrix.shape[1] + 2 + self.data.fit_intercept
+        width = self.data.matrix.shape[1] + 2 + self.data.layout.fit_intercept
         out = np.empty((len(self._rows), width, width))
         for k, moment in enumerate(out):
             moment[:] = moment_of(self.data, self._blocks(k))

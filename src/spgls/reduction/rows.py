@@ -109,7 +109,7 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
     m = data.matrix.shape[0]
     width = block_length(m, at_least=64)
     basis = data.free_basis
-    price = np.ones(data.matrix.shape[1]) if data.cost is None else np.sqrt(data.cost)
+    price = np.ones(data.matrix.shape[1]) if data.layout.cost is None else np.sqrt(data.layout.cost)
     changeable = np.isfinite(price)
     for columns, panel in data.matrix.column_panels(width):
         wanted = changeable[columns]
@@ -117,7 +117,7 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
         squares = np.einsum("ij,ij->j", rows, rows)
         size = float(squares.sum())
         piece = panel[:, wanted]
-        if data.fit_intercept:
+        if data.layout.fit_intercept:
             piece = piece - piece.mean(axis=0)
         piece = times(data.root_weight, piece * price[columns][wanted])
         for _ in range(2):
@@ -148,7 +148,7 @@ def _finish(
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
         **remainders(outside, before),
-        nullity=len(data.changeable) - len(sigma),
+        nullity=len(data.layout.changeable) - len(sigma),
         free_gap=max(0.0, data.sizes.gap - float(gap @ gap)),
     )
     return RowReduction(data.layout, game, data.sizes, squared, scale, raw, cut, data, vectors)

@@ -125,7 +125,7 @@ def certify_predictor(
     optima = solve_small(reduction.game, [who], ridge, tol)
     groups = Groups(who)
     v = reduction.lift_many(optima.x, optima.fill)
-    reached = groups.at(priced_norm(coef, data.cost))
+    reached = groups.at(priced_norm(coef, data.layout.cost))
     prediction = data.matrix.apply(coef) + intercept
     loss = loss_of(data, reached, prediction)
     penalty = ridge * reached.t
@@ -144,11 +144,11 @@ def certify_predictor(
 
 def slope_of(data: GameData, at: Reached, coef: Vector, prediction: Vector, ridge: float) -> float:
     """Norm of half the gradient of a predictor's loss, measured on the data, over its terms."""
-    if len(data.changeable) == 0:
+    if len(data.layout.changeable) == 0:
         return 0.0
     root = 1.0 if data.root_weight is None else data.root_weight
     error, gap = root * (prediction - data.y), root * (data.z - data.y)
-    v = coef[data.changeable] / (1.0 if data.price is None else data.price)
+    v = coef[data.layout.changeable] / (1.0 if data.layout.price is None else data.layout.price)
     by_norm = at.by_norm(float(error @ error), float(error @ gap), float(gap @ gap)) + ridge
     pulled = data.priced.cross(at.a * error + at.u * gap)
     norm = float(np.linalg.norm(pulled + by_norm * v))

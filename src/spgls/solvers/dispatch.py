@@ -55,7 +55,7 @@ def play(
         check_knows(solver, population, ridge)
     check_memory(solver, data, len(populations))
     games = [as_game(population, ridge) for population in populations]
-    if len(data.changeable) == 0:
+    if len(data.layout.changeable) == 0:
         return tuple(map(_least_squares, Spectral().solve_path(data, games, controls, ridge)))
     if len(games) > 1 and isinstance(solver, PathSolver):
         return solver.solve_path(data, games, controls, ridge)

@@ -241,8 +241,8 @@ def _predictors(data: GameData, ends: Ends, columns: list[_Column]) -> tuple[Arr
     """Coefficients, and ``alpha``: the paper's second lemma, as in ``from_sphere``."""
     above, below = zip(*(column.sides for column in columns), strict=True)
     v = ends.r[:-1] * (np.sqrt(ends.gamma) / below)
-    coef = data.coefficients(v, data.free_coefficients(v, np.divide(above, below)))
-    return coef, (priced_norms(coef, data.cost) / ends.gamma).tolist()
+    coef = data.layout.coefficients(v, data.free_coefficients(v, np.divide(above, below)))
+    return coef, (priced_norms(coef, data.layout.cost) / ends.gamma).tolist()
 
 
 class _Loss(NamedTuple):
@@ -258,9 +258,9 @@ def _losses(run: Run, columns: list[_Column], coef: Array, alpha: list[float]) -
     data, problem = run.data, run.problem
     found = [_from_recurrence(problem, column) for column in columns]
     clear = [loss.objective >= _CLEAR / (16 * EPS) * loss.rounding for loss in found]
-    if len(data.immutable):
+    if len(data.layout.immutable):
         clear = [False] * len(found)
-    if data.fit_intercept and any(clear):
+    if data.layout.fit_intercept and any(clear):
         problem.targets.count_once("mean row")
         intercepts = data.best_intercepts(coef, np.array(alpha)).tolist()
         # Columns far from zero: what they cancel to is rounded as they are.
@@ -289,8 +289,8 @@ def _from_recurrence(problem: SphereProblem, column: _Column) -> _Loss:
 
 def _measured(data: GameData, coef: Vector, gamma: float, linear: Vector) -> _Loss:
     """With the best intercept, from the predictions ``X w`` of all rows."""
-    alpha = priced_norm(coef, data.cost) / gamma
-    provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.cost)
+    alpha = priced_norm(coef, data.layout.cost) / gamma
+    provider = Provider(coef, data.best_intercept(linear, alpha), gamma, data.layout.cost)
     objective = data.loss(data.residual(linear, provider))
     pull = alpha / (1 + alpha)
     size = (1 - pull) * sqrt(data.loss(linear)) + sqrt(data.loss(data.y))

@@ -169,7 +169,7 @@ class BlockMethod:
     def _finish(self, points: Points, which: np.ndarray, status: Status | None) -> None:
         rows = np.flatnonzero(which)
         width = max(_ENTRIES // self.space.size, 8)
-        if len(self.run.data.immutable):
+        if len(self.run.data.layout.immutable):
             width = len(next(column_chunks(self.run.data, np.arange(width))))
         for at in range(0, len(rows), width):
             some = rows[at : at + width]

@@ -152,8 +152,8 @@ def recover(
     groups = [Groups(one) for one in task.games]
     best = [one.at(t) for one, t in zip(groups, optima.t.tolist(), strict=True)]
     v = reduction.lift_many(optima.x, optima.fill)
-    coef = data.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
-    reach = priced_norms(coef, data.cost).tolist()
+    coef = data.layout.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
+    reach = priced_norms(coef, data.layout.cost).tolist()
     reached = [one.at(t) for one, t in zip(groups, reach, strict=True)]
     rounding = bound_rounding(reduction, v, optima, best)
     measured = _Measured(data, coef, reached)
