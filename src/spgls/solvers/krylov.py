@@ -135,12 +135,12 @@ class Krylov:
         block = BlockMethod(run, space, np.array(gammas), doubts if self.hard_case else "ignore")
         found = block.solve()
         for i, gamma in enumerate(gammas):
-            if i not in found:
-                found[i] = self._solve_alone(run.at(gamma), block.histories[i])
-            elif found[i].status is Status.STATIONARY:
-                alone = self._solve_alone(run.at(gamma), block.histories[i])
-                better = alone.certificate.gap < found[i].certificate.gap
-                found[i] = alone if better else replace(found[i], stats=alone.stats)
+            together = found.get(i)
+            if together is not None and together.status is not Status.STATIONARY:
+                continue
+            found[i] = alone = self._solve_alone(run.at(gamma), block.histories[i])
+            if together is not None and together.certificate.gap <= alone.certificate.gap:
+                found[i] = replace(together, stats=alone.stats)
         return tuple(found[i] for i in range(len(gammas)))
 
     def _solve_alone(self, run: Run, before: Sequence[Step] = ()) -> Solution:
