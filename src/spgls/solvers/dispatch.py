@@ -11,7 +11,7 @@ from spgls.small import as_game, is_paper_game
 from spgls.solvers.auto import check_memory
 from spgls.solvers.base import PathSolver, PopulationSolver, Solver
 from spgls.solvers.iterate import Controls
-from spgls.solvers.solution import Solution, Status
+from spgls.solvers.solution import Solution
 from spgls.solvers.spectral import Spectral
 
 __all__ = ["check_knows", "play"]
@@ -56,7 +56,8 @@ def play(
     check_memory(solver, data, len(populations))
     games = [as_game(population, ridge) for population in populations]
     if len(data.layout.changeable) == 0:
-        return tuple(map(_least_squares, Spectral().solve_path(data, games, controls, ridge)))
+        # Nobody can react, so there is no game to solve.
+        return Spectral().solve_path(data, games, controls, ridge)
     if len(games) > 1 and isinstance(solver, PathSolver):
         return solver.solve_path(data, games, controls, ridge)
     solutions: list[Solution] = []
@@ -70,8 +71,3 @@ def play(
             solution = replace(solution, stats=solutions[-1].stats.plus(solution.stats))
         solutions.append(solution)
     return tuple(solutions)
-
-
-def _least_squares(solution: Solution) -> Solution:
-    """Nobody can change anything, so nobody reacts."""
-    return replace(solution, status=Status.LEAST_SQUARES) if solution.status.ok else solution

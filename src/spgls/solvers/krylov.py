@@ -105,7 +105,10 @@ class Krylov:
         space = self._space(run)
 
         def numbers(some: list[float]) -> tuple[Solution, ...]:
-            return self._solve_strengths(run, space, some)
+            # Equal strengths have one solution, to the last digit.
+            distinct = list(dict.fromkeys(some))
+            solved = zip(distinct, self._solve_strengths(run, space, distinct), strict=True)
+            return tuple(map(dict(solved).__getitem__, some))
 
         def populations(some: list[Population]) -> tuple[Solution, ...]:
             return tuple(self._solve_mixed(run, space, each, ridge) for each in some)

@@ -204,7 +204,7 @@ def recover(
                 status=status_of(
                     certificate.relative_gap,
                     task.tol,
-                    optima.outcome[i],
+                    optima.outcome[i] if len(data.layout.changeable) else "least squares",
                     representable=representable(game, at.t),
                     otherwise=Status.INACCURATE if optima.proved[i] else Status.ITERATION_LIMIT,
                 ),

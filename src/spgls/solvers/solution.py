@@ -108,8 +108,11 @@ def status_of(
     """How a solve ended: well, by its certificate, or ``otherwise``."""
     if not representable:
         return Status.UNREPRESENTABLE
-    if relative_gap > tol:
+    if not relative_gap <= tol:
+        # Above it, or not a number.
         return otherwise
+    if outcome == "least squares":
+        return Status.LEAST_SQUARES
     if outcome == "unattained":
         return Status.UNATTAINED
     return Status.SEVERAL_OPTIMA if outcome == "several" else Status.OPTIMAL
