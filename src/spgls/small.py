@@ -12,10 +12,10 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from spgls._types import EPS, Array, Vector
+from spgls._types import Array, Vector
 from spgls.population import PopulationSolution, solve_population
 from spgls.population.groups import Groups, Reached
-from spgls.population.search import FLOOR
+from spgls.population.solve import confirm_single
 from spgls.providers import Population
 from spgls.reduced import ReducedGame
 from spgls.sphere import SmallSolutions, dual_bounds, solve_sphere_many, stationarities
@@ -176,10 +176,10 @@ def _solve_spheres(game: ReducedGame, gammas: Vector, tol: float) -> Optima:
     Rounding can take the secular equation to the wrong side of a pole that is nearly double. A
     search over norms looks at all of them and needs no pole.
     """
-    found = Optima.of_sphere(game, gammas, solve_sphere_many(game, gammas, tol=tol, ulps=ULPS))
-    rounding = 16 * EPS * (game.yy + game.zz)
-    doubtful = found.value - found.bound > max(tol, FLOOR) * game.yy + rounding
-    for i in np.flatnonzero(doubtful).tolist():
+    small = solve_sphere_many(game, gammas, tol=tol, ulps=ULPS)
+    found = Optima.of_sphere(game, gammas, small)
+    _, sure = confirm_single(game, small, found.bound, tol)
+    for i in np.flatnonzero(~sure).tolist():
         groups = Groups(float(gammas[i]))
         other = _search(game, groups, 0.0, tol)
         if other.value < found.value[i]:

@@ -24,7 +24,7 @@ from spgls.population.solve import PopulationSolution, confirm_single, solve_pop
 from spgls.reduced import ReducedGame
 from spgls.sphere import dual_bounds, solve_sphere_many
 
-__all__ = ["Optima", "solve_pairs"]
+__all__ = ["PairOptima", "solve_pairs"]
 
 #: How far in log t a minimum may lie outside its cell: the table is not exact.
 _SLACK = 2e-2
@@ -36,8 +36,8 @@ _DIGITS = 1e-11
 _TIE = 1e-12
 
 
-class Optima(NamedTuple):
-    """Optima of several games in singular coordinates, one row each.
+class PairOptima(NamedTuple):
+    """PairOptima of several games in singular coordinates, one row each.
 
     As in :class:`PopulationSolution`: ``x`` of shape (C, k), ``fill`` and ``t``. ``room`` is the
     distance of the multiplier from its pole; ``unique`` says where the optimum is attained and the
@@ -61,7 +61,7 @@ def solve_pairs(
     single_tol: float | None = None,
     ulps: float = 2.0,
     thorough: bool = True,
-) -> Optima:
+) -> PairOptima:
     """Minimise the learner's loss against each of several populations of two groups.
 
     Parameters
@@ -82,7 +82,7 @@ def solve_pairs(
 
     Returns
     -------
-    Optima
+    PairOptima
 
     Examples
     --------
@@ -96,7 +96,7 @@ def solve_pairs(
     9.8e-05 9.000108
     """
     count = len(gammas)
-    found = Optima(
+    found = PairOptima(
         x=np.zeros((count, game.size)),
         fill=np.zeros(count),
         t=np.zeros(count),
@@ -135,7 +135,7 @@ def _solve_alone(
 
 
 def _solve_single(
-    game: ReducedGame, gammas: Vector, names: np.ndarray, found: Optima, tol: float, ulps: float
+    game: ReducedGame, gammas: Vector, names: np.ndarray, found: PairOptima, tol: float, ulps: float
 ) -> np.ndarray:
     """Games against one strength: sphere problems, where their own dual bounds confirm them."""
     small = solve_sphere_many(game, gammas, tol=tol, ulps=ulps)
@@ -149,7 +149,9 @@ def _solve_single(
     return rows
 
 
-def _solve_together(games: Sections, tol: float, names: np.ndarray, found: Optima) -> np.ndarray:
+def _solve_together(
+    games: Sections, tol: float, names: np.ndarray, found: PairOptima
+) -> np.ndarray:
     """Fill in the optima of games that show nothing out of the ordinary; return their names."""
     grid = GamesGrid(games)
     best = _best_minima(games, *grid.minima(), grid.plain)
