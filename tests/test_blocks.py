@@ -754,3 +754,16 @@ def test_blocks_are_kept_where_they_are():
         assert np.shares_memory(ours, theirs)
     data = GameData.from_user(X, np.ones(M), np.zeros(M))
     assert data.matrix is X
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, y: spgls.best_response(X, y, [1.0, 2.0], gamma=1.0),
+        lambda X, y: spgls.estimate_gamma(X, X, y, [1.0, 2.0]),
+        lambda X, y: spgls.StackelbergRegressor(goal=spgls.Floor(1.0)).fit(X, y),
+    ],
+)
+def test_where_rows_are_needed_the_error_says_so(call):
+    with pytest.raises(TypeError, match=r"^X must be an array.*got RowBlocks.*solve_path"):
+        call(RowBlocks([np.eye(2), np.eye(2)]), np.arange(4.0))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from spgls._types import Vector
 from spgls._validation import as_numbers, check_rng
+from spgls.matrix import refuse_matrix_object
 from spgls.solvers import Solution, Status, Step
 
 try:
@@ -104,6 +105,7 @@ def html_table(rows: dict[str, str]) -> str:
 
 def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Rows and labels by scikit-learn's rules, and errors that name what is wrong."""
+    refuse_matrix_object(X, "X")
     try:
         table, labels = validate_data(model, X, y, y_numeric=True, **READS)
         labels = labels.astype(np.float64, copy=False)
@@ -115,6 +117,7 @@ def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
     """Rows for a model that is fitted already."""
+    refuse_matrix_object(X, "X")
     how = READS if accept_sparse else READS | {"accept_sparse": False}
     try:
         return validate_data(model, X, reset=False, **how)

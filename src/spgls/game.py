@@ -24,7 +24,7 @@ from spgls._validation import (
     check_weight,
     describe,
 )
-from spgls.matrix import Matrix, as_matrix
+from spgls.matrix import Matrix, as_matrix, refuse_matrix_object
 from spgls.providers import Population, Provider, priced_norm
 
 __all__ = [
@@ -329,6 +329,7 @@ def _provider(
 
 
 def _dense_only(X: Any, name: str, alternative: str) -> Any:
+    refuse_matrix_object(X, name)
     if sp.issparse(X):
         raise TypeError(
             f"{name} must be dense, because the rows returned are; got {describe(X)}. "

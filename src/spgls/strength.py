@@ -19,7 +19,7 @@ from scipy.special import stdtr, stdtrit
 from spgls._columns import column_names, resolve_cost
 from spgls._types import EPS, Array, Vector
 from spgls._validation import check_number, check_vector, describe
-from spgls.matrix import as_matrix
+from spgls.matrix import as_matrix, refuse_matrix_object
 from spgls.providers import priced_norm
 
 __all__ = ["GammaEstimate", "estimate_gamma"]
@@ -274,6 +274,7 @@ def _refuse_unidentified(pull: float, reach: float, q: float, level: float, one:
 def _read_pairs(X: Any, X_hat: Any) -> tuple[Array, Array, list[str] | None]:
     """Rows before and after as arrays, and the names of their columns."""
     for table, name in ((X, "X"), (X_hat, "X_hat")):
+        refuse_matrix_object(table, name)
         if sp.issparse(table):
             raise TypeError(f"{name} must be dense; got {describe(table)}. Pass {name}.toarray().")
     shape, shape_after = as_matrix(X).shape, as_matrix(X_hat, "X_hat").shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spgls.matrix.blocks import BlockedMatrix, RowBlocks
-from spgls.matrix.convert import as_matrix, refuse_non_finite
+from spgls.matrix.convert import as_matrix, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
 from spgls.matrix.pieces import BLOCK_BYTES, Rows, block_length
@@ -26,5 +26,6 @@ __all__ = [
     "block_length",
     "flush_columns",
     "range_basis",
+    "refuse_matrix_object",
     "refuse_non_finite",
 ]

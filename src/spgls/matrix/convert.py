@@ -12,7 +12,7 @@ from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.protocol import VERBS, Matrix
 from spgls.matrix.sparse import SparseMatrix
 
-__all__ = ["as_matrix", "refuse_non_finite"]
+__all__ = ["as_matrix", "refuse_matrix_object", "refuse_non_finite"]
 
 _FORMATS = ("csr", "csc")
 #: What some array or frame has too says nothing.
@@ -59,6 +59,15 @@ def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
     if check_finite:
         refuse_non_finite(matrix, name, X)
     return matrix
+
+
+def refuse_matrix_object(X: Any, name: str) -> None:
+    """Raise an error where rows themselves are needed, and only a matrix's verbs are there."""
+    if isinstance(X, Matrix):
+        raise TypeError(
+            f"{name} must be an array, a data frame or a sparse matrix here, because its rows are "
+            f"needed themselves; got {describe(X)}. solve, solve_path, certify and movement take it."
+        )
 
 
 def refuse_non_finite(matrix: Matrix, name: str = "X", source: Any = None) -> None:
