@@ -127,6 +127,19 @@ class Optima:
         for field in fields(self):
             getattr(self, field.name)[rows] = getattr(others, field.name)
 
+    def without(self, rows: Sequence[int], game: ReducedGame) -> Optima:
+        """The same with coefficients of zero, and no bound, in some rows."""
+        found = self.taken(range(len(self.t)))
+        for column in (found.x, found.fill, found.t, found.nu, found.bound, found.slope):
+            column[rows] = 0.0
+        found.value[rows] = game.yy
+        return found
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Where all coordinates are numbers."""
+        return np.asarray(np.isfinite(self.x).all(axis=1) & np.isfinite(self.fill + self.t))
+
     @property
     def unique(self) -> np.ndarray:
         """Where the optimum is attained and the only one."""
@@ -181,7 +194,11 @@ def _solve_spheres(game: ReducedGame, gammas: Vector, tol: float) -> Optima:
     _, sure = confirm_single(game, small, found.bound, tol)
     for i in np.flatnonzero(~sure).tolist():
         groups = Groups(float(gammas[i]))
-        other = _search(game, groups, 0.0, tol)
+        try:
+            other = _search(game, groups, 0.0, tol)
+        except ArithmeticError:
+            # Numbers that double precision does not hold: the first opinion stands.
+            continue
         if other.value < found.value[i]:
             found.put([i], Optima.of_populations(game, [groups], [other], 0.0))
     return found

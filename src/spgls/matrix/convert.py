@@ -66,7 +66,7 @@ def refuse_matrix_object(X: Any, name: str) -> None:
     if isinstance(X, Matrix):
         raise TypeError(
             f"{name} must be an array, a data frame or a sparse matrix here, because its rows are "
-            f"needed themselves; got {describe(X)}. solve, solve_path, certify and movement take it."
+            f"needed themselves; got {describe(X)}. solve, solve_path and certify take it."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from spgls.population.moments import left_by
 from spgls.providers import Population
@@ -35,7 +36,7 @@ class Reached:
     @property
     def pull(self) -> float:
         """``u/a``: the alpha of the one provider whose best free part is the population's."""
-        return self.u / self.a
+        return self.u / self.a if self.a > 0.0 else inf
 
     def by_norm(self, ee: float, eg: float, gg: float) -> float:
         """Derivative of the loss by ``t`` where errors and gaps to the goals stay as they are.

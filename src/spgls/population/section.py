@@ -56,7 +56,8 @@ class Units:
     @property
     def t(self) -> float:
         """Unit of squared norms and of strengths."""
-        return self.norm**2
+        # A product becomes infinite where a power would raise.
+        return self.norm * self.norm
 
 
 class Dual(NamedTuple):

@@ -97,6 +97,8 @@ def solve_by_reduction(
         task.clock.lap("reduction", passes)
         return reduction
 
+    # Numbers beyond double precision show in what is returned.
+    @np.errstate(all="ignore")
     def attempt(reduction: Reduction, which: np.ndarray) -> Mask:
         some = task.some(which.tolist())
         optima = small_solver(reduction.game, some)

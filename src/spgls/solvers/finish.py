@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import hypot, inf, sqrt
+from math import hypot, inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ __all__ = ["Ends", "finish", "proved_gap"]
 _CLEAR = 1e-4
 #: if its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
+#: Below the square of any norm that is not zero.
+_NOTHING = 1e-300
 
 
 def proved_gap(residual: Any, multiplier: Any) -> Any:
@@ -179,7 +181,7 @@ class _Column(NamedTuple):
     def sides(self) -> tuple[float, float]:
         """``1 + alpha~`` and ``1 - alpha~``, neither by a subtraction that cancels."""
         long = 1.0 + abs(self.last)
-        short = max(self.square, 1e-300) / long
+        short = max(self.square, _NOTHING) / long
         return (long, short) if self.last >= 0.0 else (short, long)
 
 
@@ -215,6 +217,9 @@ def _reads_goal(run: Run, column: _Column) -> bool:
     large = column.square / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
     if column.last < 0.9 or not (large or column.far):
         return False
+    if column.square < _NOTHING:
+        # The point at infinity itself: no finite predictor belongs to it.
+        return True
     gap = float(np.linalg.norm(problem.p_y - problem.p_z))
     size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
     return gap <= 1e-12 * size
@@ -321,11 +326,13 @@ def _certificate(
         if estimate < 1e-3 * gap:
             gap, kind = estimate, "estimated"
     gap += loss.rounding
+    if isnan(gap):
+        gap = inf
     # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
     nothing = yy == 0.0 and gap <= 64 * EPS * run.data.loss(run.data.y)
     unit = run.problem.targets.steepness(column.gamma) + abs(multiplier)
     return Certificate(
-        lower_bound=max(0.0, loss.objective - gap),
+        lower_bound=0.0 if nothing else max(0.0, loss.objective - gap),
         gap=gap,
         relative_gap=0.0 if nothing else gap / yy if yy > 0.0 else inf,
         kkt_residual=residual / (unit or residual) if residual else 0.0,

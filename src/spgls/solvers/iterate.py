@@ -193,7 +193,8 @@ def drive(
     factorises : bool
         Whether the method's work is in BLAS and not in products with the data.
     """
-    with one_blas_thread(run.data.matrix.threaded and not factorises):
+    # Numbers beyond double precision end a method; they are nothing to warn of.
+    with np.errstate(all="ignore"), one_blas_thread(run.data.matrix.threaded and not factorises):
         return _drive(run, iterates, list(before))
 
 

@@ -77,7 +77,7 @@ class BlockMethod:
         too large for double precision.
         """
         space, schedule = self.space, Schedule()
-        with one_blas_thread(self.run.data.matrix.threaded):
+        with np.errstate(all="ignore"), one_blas_thread(self.run.data.matrix.threaded):
             while space.width and len(self._pending):
                 restart_from(space, self._wanted)
                 space.extend()

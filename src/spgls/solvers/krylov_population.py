@@ -218,7 +218,14 @@ class _Growth:
             # The span was compared with all of space on a grid of norms, not on intervals.
             kind="estimated",
         )
-        ended = self.status if proof.relative_gap > run.controls.tol else None
+        ended = self.status
+        if proof.relative_gap <= run.controls.tol:
+            ended = None
+        elif ended is None:
+            # Rounding spoiled it, and the estimate too: certain is that losses are not negative.
+            gap = solution.objective + proof.gap
+            unit = gap / proof.gap if proof.gap > 0.0 else 1.0
+            proof = replace(proof, lower_bound=0.0, gap=gap, relative_gap=proof.relative_gap * unit)
         return replace(
             solution,
             certificate=proof,

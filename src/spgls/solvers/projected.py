@@ -273,6 +273,10 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
     multiplier: float | None = None
     lowest = np.inf
     h: Vector | None = None
+    if not space.width:
+        # Nothing that is a number to start from.
+        yield Iterate(np.nan, np.nan, np.nan, problem.g.copy)
+        return
     while True:
         restart_from(space, [] if h is None else [h])
         space.extend()

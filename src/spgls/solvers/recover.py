@@ -151,6 +151,12 @@ def recover(
     data, game, clock = task.data, reduction.game, task.clock
     groups = [Groups(one) for one in task.games]
     best = [one.at(t) for one, t in zip(groups, optima.t.tolist(), strict=True)]
+    lost = [i for i, at in enumerate(best) if not (at.a > 0.0 and optima.finite[i])]
+    if lost:
+        # Nothing of these is a number that double precision holds: predict nothing, and say so.
+        optima = optima.without(lost, game)
+        for i in lost:
+            best[i] = groups[i].at(0.0)
     v = reduction.lift_many(optima.x, optima.fill)
     coef = data.layout.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
     reach = priced_norms(coef, data.layout.cost).tolist()
@@ -205,7 +211,7 @@ def recover(
                     certificate.relative_gap,
                     task.tol,
                     optima.outcome[i] if len(data.layout.changeable) else "least squares",
-                    representable=representable(game, at.t),
+                    representable=i not in lost and representable(game, at.t),
                     otherwise=Status.INACCURATE if optima.proved[i] else Status.ITERATION_LIMIT,
                 ),
                 solver=task.name,
