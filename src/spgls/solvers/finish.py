@@ -31,6 +31,8 @@ __all__ = ["Ends", "finish", "proved_gap"]
 _CLEAR = 1e-4
 #: if its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
+#: Multipliers below this share of ``|H|`` ask for products measured on the data.
+_WEAK = 1e-6
 #: Below the square of any norm that is not zero.
 _NOTHING = 1e-300
 
@@ -130,6 +132,11 @@ def finish(
         The way there, for each.
     """
     columns = _columns(run.problem, ends)
+    # Beside a multiplier this small, products made up from stored ones have too few digits.
+    weak = [i for i, at in enumerate(columns) if 0.0 < at.multiplier < _WEAK * at.norm < inf]
+    if weak and ends.prove is None:
+        _measure_slopes(run.problem, ends, np.array(weak))
+        columns = _columns(run.problem, ends)
     unattained = [_reads_goal(run, column) for column in columns]
     for i in [i for i, away in enumerate(unattained) if away]:
         _step_back_from_infinity(run.at(columns[i].gamma), ends, i)
@@ -162,6 +169,19 @@ def finish(
             )
         )
     return solutions
+
+
+def _measure_slopes(problem: SphereProblem, ends: Ends, rows: np.ndarray) -> None:
+    """``H r + g`` of some points from the data, in one read."""
+    gamma, r, targets = ends.gamma[rows], ends.r[:, rows], problem.targets
+    half = np.sqrt(gamma) / 2
+    problem.passes += 1.0
+    w = np.ascontiguousarray(r[:-1])
+    image = problem.matrix.gram(w if len(rows) > 1 else w[:, 0]).reshape(w.shape)
+    ends.slope[:-1, rows] = gamma / 4 * image + np.outer(problem.p_z, half / 2 * r[-1])
+    ends.slope[:-1, rows] += np.outer(targets.slope, half)
+    last = half / 2 * (problem.p_z @ w) + problem.zz / 4 * r[-1] + targets.g_last
+    ends.slope[-1, rows] = last
 
 
 class _Column(NamedTuple):

@@ -102,7 +102,7 @@ class HardCase:
         trace = np.copysign(aim / 4, pair.vector[-1]) * pair.vector
         for traced in lanczos(problem, problem.g + trace, reorthogonalise=True):
             # Judged by the eigenvalue that its own space may not know yet.
-            judged = replace(traced, lowest=pair.value, product=None)
+            judged = replace(traced, lowest=pair.value - pair.error, product=None)
             ended = judged.gap <= aim or traced.final
             several = ended and _mirror_excess(judged, pair) <= 2 * aim
             yield replace(judged, final=ended, several=several)
