@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -398,10 +399,7 @@ def _reach_of_least_squares(data: GameData) -> float:
     reduction = reduce_spectral(data, "gram")
     # A Gram matrix holds half the digits; small singular values, which make coefficients large,
     # are the first to lose them.
-    if reduction is None or (
-        reduction.game.size
-        and float(reduction.game.d.min()) < 1e6 * EPS * float(np.max(reduction.scale)) ** 2
-    ):
+    if reduction is None or float(reduction.game.d.min(initial=inf)) < reduction.doubt:
         reduction = reduce_spectral(data, "qr")
     assert reduction is not None
     game = reduction.game

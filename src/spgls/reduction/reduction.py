@@ -18,6 +18,9 @@ __all__ = ["Reduction", "ReductionByData", "canonical_direction", "remainders"]
 #: A unit vector whose projection is shorter than this has none worth normalising.
 _VANISHED = 1e-7
 
+#: Numbers so many times the rounding of squared data are trusted.
+_TRUSTED = 1e6
+
 #: Rounding errors are taken as this many ulps of the quantities they come from.
 _ULPS = 8 * EPS
 
@@ -70,6 +73,11 @@ class Reduction(ABC):
     @abstractmethod
     def free_part(self, v: Array, alpha: float | Vector) -> Array:
         """Best coefficients of the immutable columns for given ``v``, or for each column of it."""
+
+    @property
+    def doubt(self) -> float:
+        """Squared singular values, and distances from a pole, below this are not to be trusted."""
+        return _TRUSTED * EPS * float(np.max(self.scale)) ** 2 if self.squared else 0.0
 
     @property
     def reads(self) -> float:

@@ -45,9 +45,8 @@ _REPRESENTABLE = 1e10
 _DIGITS = 1e-10
 #: and its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
-#: Multipliers are trusted at so many times the rounding of squared data from their pole, and
-#: coefficients up to this squared pull: closer, or beyond, rounding decides what is returned.
-_AWAY, _FAR = 1e6, 1e-12
+#: Coefficients beyond this average of ``s^2`` are so large that rounding decides them.
+_FAR = 1e-12
 
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -247,8 +246,7 @@ def squares_suffice(reduction: Reduction, points: Points, a: Vector, k: Vector, 
     """
     if not reduction.squared:
         return np.ones(len(a), dtype=bool)
-    noise = EPS * float(np.max(reduction.scale)) ** 2
-    settled = points.unique & (a >= _FAR) & ((points.room > _AWAY * noise) | (points.t == 0.0))
+    settled = points.unique & (a >= _FAR) & ((points.room > reduction.doubt) | (points.t == 0.0))
     # What was cut off as null space must not have had a say.
     hidden = reduction.unseen(np.sqrt(k), points.room - reduction.game.lowest)
     return np.asarray(settled & (hidden <= tol * reduction.game.yy))
