@@ -113,6 +113,7 @@ def solve_by_reduction(
     return tuple(found[i] for i in range(len(task.games)))
 
 
+@np.errstate(all="ignore")
 def certify_predictor(
     data: GameData, coef: Vector, intercept: float, who: float | Population, ridge: float
 ) -> Certificate:

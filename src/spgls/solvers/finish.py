@@ -352,7 +352,7 @@ def _certificate(
     nothing = yy == 0.0 and gap <= 64 * EPS * run.data.loss(run.data.y)
     unit = run.problem.targets.steepness(column.gamma) + abs(multiplier)
     return Certificate(
-        lower_bound=0.0 if nothing else max(0.0, loss.objective - gap),
+        lower_bound=max(0.0, loss.objective - gap) if yy > 0.0 else 0.0,
         gap=gap,
         relative_gap=0.0 if nothing else gap / yy if yy > 0.0 else inf,
         kkt_residual=residual / (unit or residual) if residual else 0.0,

@@ -203,6 +203,9 @@ def _drive(run: Run, iterates: Iterator[Iterate], history: list[Step]) -> Soluti
     best: Iterate | None = None
     status: Status | None = None
     first = history[-1].iteration + 1 if history else 1
+    if problem.yy == 0.0:
+        # Nothing is left to predict, and zero coefficients do.
+        iterates = iter(())
     for count, iterate in enumerate(iterates, first):
         if not isfinite(iterate.objective + iterate.residual + iterate.multiplier):
             status = Status.FAILED

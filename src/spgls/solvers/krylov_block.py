@@ -78,7 +78,7 @@ class BlockMethod:
         """
         space, schedule = self.space, Schedule()
         with np.errstate(all="ignore"), one_blas_thread(self.run.data.matrix.threaded):
-            while space.width and len(self._pending):
+            while space.width and len(self._pending) and self.run.problem.yy > 0.0:
                 restart_from(space, self._wanted)
                 space.extend()
                 last = space.width == 0 or space.steps >= self.run.limit
