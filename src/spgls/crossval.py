@@ -315,15 +315,14 @@ def _together(
         )
         alpha, stay, go = optima.t / these.gammas, these.honest, 1.0 - these.honest
         s = 1.0 / (1.0 + alpha)
-        a, k = stay + go * s * s, go * (alpha * s) ** 2
         # The alpha of the one provider whose best free part is the population's.
-        pull = go * alpha * s * s / a
+        pull = go * alpha * s * s / (stay + go * s * s)
         v = reduction.lift_many(optima.x, optima.fill)
         coef = reduction.layout.coefficients(v, reduction.free_part(v, pull))
         found.coef[:, which] = coef
         found.intercept[which] = reduction.intercepts_at_origin(coef, pull)
         found.reach[which] = optima.t
-        return squares_suffice(reduction, optima, a, k, tol)
+        return squares_suffice(reduction, optima, go * (alpha * s) ** 2, tol)
 
     on_trusted_reductions(engine, count, partial(pieces.reduce, counts), attempt)
     return found

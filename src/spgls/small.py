@@ -138,7 +138,7 @@ class Optima:
     @property
     def finite(self) -> np.ndarray:
         """Where all coordinates are numbers."""
-        return np.asarray(np.isfinite(self.x).all(axis=1) & np.isfinite(self.fill + self.t))
+        return np.asarray(np.isfinite(self.x.sum(axis=1) + self.fill + self.t))
 
     @property
     def unique(self) -> np.ndarray:

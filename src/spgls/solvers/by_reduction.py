@@ -32,6 +32,8 @@ Engine = Literal["auto", "gram", "qr"]
 #: Solves games, given as a task, on a reduced game.
 SmallSolver: TypeAlias = Callable[[ReducedGame, Task], Optima]
 
+#: Coefficients beyond this average of ``s^2`` are so large that rounding decides them.
+_FAR = 1e-12
 #: Gap to which a certificate asked for on its own is proved.
 _TIGHT = 1e-10
 
@@ -105,9 +107,10 @@ def solve_by_reduction(
         task.clock.lap(stage)
         solutions, best = recover(some, reduction, optima)
         found.update(zip(which.tolist(), solutions, strict=True))
-        a, k = np.array([(at.a, at.k) for at in best]).T
-        sure = np.array([solution.status.ok for solution in solutions])
-        return sure & squares_suffice(reduction, optima, a, k, task.tol)
+        pairs = zip(solutions, best, strict=True)
+        sure = np.array([one.status.ok and at.a >= _FAR for one, at in pairs])
+        k = np.array([at.k for at in best])
+        return sure & squares_suffice(reduction, optima, k, task.tol)
 
     on_trusted_reductions(engine, len(task.games), reduce, attempt)
     return tuple(found[i] for i in range(len(task.games)))

@@ -45,9 +45,9 @@ _REPRESENTABLE = 1e10
 _DIGITS = 1e-10
 #: and its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
-#: Coefficients beyond this average of ``s^2`` are so large that rounding decides them.
-_FAR = 1e-12
 
+
+_NONE, _FIRST = np.arange(0), np.arange(1)
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -162,20 +162,20 @@ def recover(
     reached = [one.at(t) for one, t in zip(groups, reach, strict=True)]
     rounding = bound_rounding(reduction, v, optima, best)
     measured = _Measured(data, coef, reached)
-    clear = np.zeros(len(groups), dtype=bool)
+    clock.lap("recovery")
+    some, rest = _NONE, _FIRST
     if len(groups) > 1:
         clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
-    clock.lap("recovery")
-    if clear.any():
-        some = np.flatnonzero(clear)
+        some, rest = np.flatnonzero(clear), np.flatnonzero(~clear)
+    if len(some):
         pull = np.array([reached[i].pull for i in some])
         measured.intercept[some] = reduction.intercepts(coef[:, some], pull)
         measured.loss[some] = (optima.value - task.ridges * optima.t)[some]
         # The values belong to perturbed data, and so do the predictors.
         measured.rounding[some] = 2 * rounding[some]
         clock.lap("recovery", reduction.reads)
-    for some in column_chunks(data, np.flatnonzero(~clear)):
-        measured.measure(some, reduction)
+    for few in column_chunks(data, rest):
+        measured.measure(few, reduction)
         clock.lap("recovery", 1.0)
     label_size, ridges = data.loss(data.y), task.ridges
     predictors = np.ascontiguousarray(coef.T)
@@ -227,7 +227,7 @@ def representable(game: ReducedGame, t: float) -> bool:
     return top * sqrt(t) <= _REPRESENTABLE * sqrt(game.yy)
 
 
-def squares_suffice(reduction: Reduction, points: Points, a: Vector, k: Vector, tol: float) -> Mask:
+def squares_suffice(reduction: Reduction, points: Points, k: Vector, tol: float) -> Mask:
     """Where squaring the data cost nothing that matters; everywhere if it was not squared.
 
     A certificate speaks for the objective. Which of several optima is the smallest, and whether an
@@ -239,14 +239,16 @@ def squares_suffice(reduction: Reduction, points: Points, a: Vector, k: Vector, 
         The reduction of the data.
     points : Points
         Optima on it.
-    a, k : ndarray of shape (G,)
-        Averages of ``s^2`` and ``c^2`` over the groups of each game, at its optimum.
+    k : ndarray of shape (G,)
+        Averages of ``c^2`` over the groups of each game, at its optimum.
     tol : float
         Relative gap that directions taken for zero may hide.
     """
     if not reduction.squared:
-        return np.ones(len(a), dtype=bool)
-    settled = points.unique & (a >= _FAR) & ((points.room > reduction.doubt) | (points.t == 0.0))
+        return np.ones(len(k), dtype=bool)
+    settled = points.unique & ((points.room > reduction.doubt) | (points.t == 0.0))
+    if not reduction.game.nullity:
+        return np.asarray(settled)
     # What was cut off as null space must not have had a say.
     hidden = reduction.unseen(np.sqrt(k), points.room - reduction.game.lowest)
     return np.asarray(settled & (hidden <= tol * reduction.game.yy))
@@ -276,10 +278,11 @@ class _Measured:
     def measure(self, some: np.ndarray, reduction: Reduction) -> None:
         """Predict every row by some of them, in one read."""
         data, coef = self._data, np.ascontiguousarray(self._coef[:, some])
-        # One column is faster as a vector.
-        linear = data.matrix.apply(coef if len(some) > 1 else coef[:, 0])
+        # As a block even if it is one column: a vector would wake the threads of BLAS, which then
+        # spin beside those of the next reduction.
+        linear = data.matrix.apply(coef)
         for column, i in enumerate(some.tolist()):
-            own = linear if len(some) == 1 else linear[:, column]
+            own = linear[:, column]
             at = self._reached[i]
             intercept = data.best_intercept(own, at.pull)
             loss = loss_of(data, at, own + intercept)
