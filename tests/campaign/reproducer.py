@@ -115,9 +115,12 @@ def _explained(small: Small) -> list[str]:
         point = np.array([float(v) for v in best.point])
         held = exact.loss(exact.point(point[: exact.n], point[-1]), people, game.ridge)
         answer = outcome.value
-        lines.append(f"it says {answer.status}, lower bound {answer.lower_bound:.10g}")
+        numbers = f"objective {answer.objective:.10g}, lower bound {answer.lower_bound:.10g}"
+        lines.append(f"it says {answer.status}, {numbers}")
         many = "" if held <= best.loss + exact.slack else " in more digits than these"
-        lines.append(f"the predictor {_value(point)} has {float(best.loss):.10g}{many}")
+        less = f", {failure.excess:.2g} of |Py|^2 less" if math.isfinite(failure.excess) else ""
+        loss = max(0.0, float(best.loss))
+        lines.append(f"the predictor {_value(point)} has {loss:.10g}{less}{many}")
     return lines
 
 
