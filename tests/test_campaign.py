@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 import warnings
 from dataclasses import replace
 
@@ -215,7 +214,12 @@ class TestPlanted:
 
     def test_hanging_call(self, monkeypatch):
         monkeypatch.setattr(play, "PATIENCE", 0.05)
-        assert watched(lambda: time.sleep(10)).troubles[0][0] == "hang"
+
+        def forever():
+            while True:
+                pass
+
+        assert watched(forever).troubles[0][0] == "hang"
 
 
 def add_failure(out, number, kind):
@@ -293,6 +297,16 @@ class TestCampaign:
         difference = compare(read_results(tmp_path), read_results(out))
         assert [key[1] for key in difference.gone] == [2]
         assert "spectral: inaccurate, proved ->" in told(difference)
+
+    def test_play_again(self, out, tmp_path, capsys):
+        (path,) = out.glob("*.jsonl")
+        (tmp_path / path.name).write_text(path.read_text().replace('"format":2', '"format":1'))
+        add_failure(tmp_path, 2, "false bound proved")
+        with pytest.raises(SystemExit, match="checked in different ways"):
+            main(["compare", str(out), str(tmp_path)])
+        assert main(["again", f"--out={tmp_path}"]) == 0
+        assert "1 records differ" in capsys.readouterr().out
+        assert main(["compare", str(out), str(tmp_path)]) == 0
 
     def test_what_does_not_fail_again_is_said_to(self, out, tmp_path):
         (path,) = out.glob("*.jsonl")

@@ -1,4 +1,4 @@
-"""The command line of the campaign: run, table, shrink, compare."""
+"""The command line of the campaign: run, table, shrink, again, compare."""
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     shrink.add_argument("--out", type=Path, default=Path("campaign"))
     shrink.add_argument("--limit", type=int, default=3, help="failures of each kind")
     shrink.set_defaults(do=_shrink)
+    again = commands.add_parser("again", help="play failing games once more, by newer checks")
+    again.add_argument("--out", type=Path, default=Path("campaign"))
+    again.set_defaults(do=_again)
     compare = commands.add_parser("compare", help="list what one campaign adds to another")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)
@@ -81,6 +84,14 @@ def _shrink(options: argparse.Namespace) -> int:
     from .examples import shrink_failures
 
     shrink_failures(options.out, options.limit, print)
+    return 0
+
+
+def _again(options: argparse.Namespace) -> int:
+    from .shards import play_again
+
+    played, changed = play_again(options.out)
+    print(f"{played} games played again, {changed} records differ.")
     return 0
 
 

@@ -19,6 +19,7 @@ class Results(NamedTuple):
     games: dict[tuple[int, int], dict[str, Any]]
     failures: dict[Key, list[Any]]
     versions: list[str]
+    formats: set[int]
 
 
 class Difference(NamedTuple):
@@ -32,19 +33,25 @@ class Difference(NamedTuple):
 
 
 def read_results(out: Path) -> Results:
-    games, failures, versions = {}, {}, set()
+    games, failures, versions, formats = {}, {}, set(), set()
     for head, records in read_shards(out):
         versions.add(head["spgls"])
+        formats.add(head["format"])
         for record in records:
             at = (head["seed"], record["game"])
             games[at] = record
             for solver, kind, *rest in record["failures"]:
                 failures.setdefault((*at, solver, kind), rest)
-    return Results(games, failures, sorted(versions))
+    return Results(games, failures, sorted(versions), formats)
 
 
 def compare(before: Results, after: Results) -> Difference:
     """What two campaigns have in common and what not, on the games that both played."""
+    if before.formats != after.formats:
+        raise SystemExit(
+            f"The campaigns were checked in different ways, {before.formats} and {after.formats}. "
+            "Run them again, or the failures of the older one: python -m tests.campaign again."
+        )
     shared = [
         at
         for at in before.games.keys() & after.games.keys()

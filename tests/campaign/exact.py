@@ -76,6 +76,11 @@ class Exact:
         return part @ solve_semidefinite(self.gram[np.ix_(some, some)], part)
 
     @property
+    def explained(self) -> bool:
+        """Whether intercept and immutable columns leave nothing of the labels but rounding."""
+        return bool(self.labels <= mpfr("1e-20") * (self.yy + self.zz))
+
+    @property
     def slack(self) -> float:
         """What is allowed to rounding.
 

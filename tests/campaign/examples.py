@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ FILE = "shrunk.json"
 
 
 def chosen_failures(out: Path, limit: int) -> list[dict[str, Any]]:
-    """The first few failures of each kind, moderate games first, one solver after the other."""
+    """The first few failures of each kind, moderate games first."""
     found = defaultdict(list)
     for head, records in read_shards(out):
         for record in records:
@@ -32,17 +32,18 @@ def chosen_failures(out: Path, limit: int) -> list[dict[str, Any]]:
                     "failure": failure,
                 }
                 found[failure[1]].append(entry)
-    chosen = []
-    for kind in KINDS:
-        turns: dict[str, int] = defaultdict(int)
-        ranked = []
-        entries = sorted(found[kind], key=lambda e: (e["level"] != "moderate", e["game"]))
-        for entry in entries:
-            solver = plain(entry["failure"][0])
-            ranked.append((turns[solver], len(ranked), entry))
-            turns[solver] += 1
-        chosen += [entry for _, _, entry in sorted(ranked, key=lambda r: r[:2])[:limit]]
-    return chosen
+    return [entry for kind in KINDS for entry in _varied(found[kind])[:limit]]
+
+
+def _varied(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Failures of a kind, those first that tell the most: other games, then other solvers."""
+    turns: Counter[Any] = Counter()
+    ranked = []
+    for entry in sorted(entries, key=lambda e: (e["level"] != "moderate", e["game"])):
+        game, solver = (entry["seed"], entry["game"]), plain(entry["failure"][0])
+        ranked.append((turns[game], turns[solver], len(ranked), entry))
+        turns.update([game, solver])
+    return [entry for *_, entry in sorted(ranked, key=lambda rank: rank[:3])]
 
 
 def shrink_failures(out: Path, limit: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:

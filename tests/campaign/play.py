@@ -18,7 +18,7 @@ from spgls import solvers
 from .game import Game
 
 TOL = 1e-9
-#: Seconds after which a call counts as hanging.
+#: Seconds of work, not of waiting for others, after which a call counts as hanging.
 PATIENCE = 60
 ALWAYS = ("spectral", "auto", "krylov")
 ENGINES = ("gram", "qr")
@@ -63,13 +63,13 @@ def patience(seconds: float) -> Any:
     def stop(*_: Any) -> None:
         raise _HangError
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def watched(call: Callable[[], Any], allowed: tuple[type[Warning], ...] = ()) -> Outcome:

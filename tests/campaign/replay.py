@@ -11,7 +11,7 @@ from .twins import TWINS, run_twin
 from .whole import certified, estimated, path
 
 #: Who else is asked, so that a false bound has somebody to be beaten by.
-_FIELD = ("spectral", "qr", "krylov")
+FIELD = ("spectral", "qr", "krylov")
 
 
 def plain(label: str) -> str:
@@ -51,7 +51,7 @@ def _failures(game: Game, label: str) -> list[Failure]:
     if label == "estimator" or inside == "half honest":
         return estimated(game, exact, {})
     if label == "certify":
-        outcomes = {other: run_solver(game, other) for other in _FIELD}
+        outcomes = {other: run_solver(game, other) for other in FIELD}
         outcomes |= certified(game, outcomes["spectral"])
         return judge(exact, game.people, game.ridge, outcomes).failures
     solver = plain(label)
@@ -59,7 +59,7 @@ def _failures(game: Game, label: str) -> list[Failure]:
     if inside in TWINS:
         verdict = judge(exact, game.people, game.ridge, outcomes)
         return run_twin(game, inside, outcomes[solver], verdict.best, solver)[1]
-    outcomes |= {other: run_solver(game, other) for other in _FIELD if other != solver}
+    outcomes |= {other: run_solver(game, other) for other in FIELD if other != solver}
     return judge(exact, game.people, game.ridge, outcomes).failures
 
 

@@ -12,7 +12,7 @@ from .check import judge
 from .exact import Exact, precise
 from .game import Game, People
 from .play import SOLVERS, run_solver
-from .replay import as_solver, detail, plain
+from .replay import FIELD, as_solver, detail, plain
 from .shrink import Small
 from .twins import TWINS
 from .whole import certified_scale
@@ -107,17 +107,21 @@ def _explained(small: Small) -> list[str]:
         people = game.people
         if detail(label) == "half honest" and people.single:
             people = People((math.inf, *people.gammas), (0.5, 0.5))
-        solver = plain(label)
-        outcome = run_solver(game.but(people=people), solver)
-        best = judge(exact, people, game.ridge, {solver: outcome}).best
-        if best is None or outcome.value is None:
+        asked = game.but(people=people)
+        outcomes = {name: run_solver(asked, name) for name in (plain(label), *FIELD)}
+        best = judge(exact, people, game.ridge, outcomes).best
+        answer = outcomes[plain(label)].value
+        if best is None or answer is None:
             return lines
+        numbers = f"objective {answer.objective:.10g}, lower bound {answer.lower_bound:.10g}"
+        lines.append(f"it says {answer.status}, {numbers}")
         point = np.array([float(v) for v in best.point])
         held = exact.loss(exact.point(point[: exact.n], point[-1]), people, game.ridge)
-        answer = outcome.value
-        lines.append(f"it says {answer.status}, lower bound {answer.lower_bound:.10g}")
-        many = "" if held <= best.loss + exact.slack else " in more digits than these"
-        lines.append(f"the predictor {_value(point)} has {float(best.loss):.10g}{many}")
+        many = "" if held <= best.loss + exact.slack else ", in more digits than these,"
+        unit = "|y|^2 + |z|^2" if exact.explained else "|Py|^2"
+        less = f", {failure.excess:.2g} of {unit} less" if math.isfinite(failure.excess) else ""
+        loss = max(0.0, float(best.loss))
+        lines.append(f"the predictor {_value(point)}{many} has {loss:.10g}{less}")
     return lines
 
 

@@ -111,7 +111,7 @@ def as_markdown(counts: Counts, examples: list[dict[str, Any]], full: bool = Fal
         "Runs and how they ended, in percent; ok counts optimal, several optima and least "
         "squares. Then runs that failed. spectral, krylov and auto play every game, gram and qr "
         "every second, the other iterative ones every fourth of those that they know, the conic "
-        "ones every two-hundredth.",
+        "ones every two-hundredth; certify judges spectral's predictor, or one on the way to it.",
         _solvers_table(counts),
         "## Families",
         "Games, those in which some solver failed, and how spectral ended; then failed runs of "
@@ -121,14 +121,21 @@ def as_markdown(counts: Counts, examples: list[dict[str, Any]], full: bool = Fal
     if full:
         parts += ["## Every family, level and solver", _full_table(counts)]
     if examples:
-        parts += ["## Smallest examples", "Games that fail, made as small as possible."]
-        for example in sorted(examples, key=lambda e: KINDS.index(e["kind"])):
+        parts += ["## Smallest examples", "A failure of each kind, its game made small."]
+        for example in _smallest(examples):
             parts.append(
                 f"{example['kind'].capitalize()}, {example['solver']} (seed {example['seed']}, "
                 f"game {example['game']}, {example['family']}, {example['level']}):"
             )
             parts.append(f"```python\n{example['program']}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _smallest(examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The shortest program of each kind."""
+    by_kind = {kind: [e for e in examples if e["kind"] == kind and "shape" in e] for kind in KINDS}
+    shortest = (min(some, key=lambda e: len(e["program"])) for some in by_kind.values() if some)
+    return list(shortest)
 
 
 def _failures_table(counts: Counts) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from gmpy2 import mpfr
 
-from .check import Failure, allowed_between, judge
+from .check import Failure, allowed_between, in_units, judge
 from .exact import Exact
 from .game import Game
 from .play import Answer, Outcome, run_solver
@@ -192,8 +192,11 @@ def compare_twins(
         fail("twin status", math.inf, f"{one.status} / {two.status}")
     off = abs(mpfr(one.objective) * mpfr(twin.factor) - mpfr(two.objective))
     if one.ok and two.ok and off > allowed_between(exact, game.people, two):
-        excess = float(off / exact.labels) if exact.labels > 0 else math.inf
-        fail("twin objective", excess, f"{one.objective * twin.factor:.12g} / {two.objective:.12g}")
+        fail(
+            "twin objective",
+            in_units(off, exact),
+            f"{one.objective * twin.factor:.12g} / {two.objective:.12g}",
+        )
     return failures
 
 

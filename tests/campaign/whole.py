@@ -7,7 +7,7 @@ from typing import Any
 
 from gmpy2 import mpfr
 
-from .check import Failure, allowed_between, judge, not_numbers, troubles
+from .check import Failure, allowed_between, in_units, judge, not_numbers, troubles
 from .exact import Exact, precise
 from .folds import run_folds
 from .game import Game, People
@@ -127,6 +127,6 @@ def _apart(exact: Exact, people: People, name: str, answer: Answer, alone: Answe
     off = abs(mpfr(answer.objective) - mpfr(alone.objective))
     if not answer.ok or off <= allowed_between(exact, people, alone):
         return []
-    excess = float(off / exact.labels) if exact.labels > 0 else math.inf
+    excess = in_units(off, exact)
     note = f"{answer.objective:.12g}, alone {alone.objective:.12g}"
     return [Failure(name, "path objective", excess, note)]
