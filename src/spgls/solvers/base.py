@@ -132,7 +132,9 @@ def register_choice(chooser: type[Any]) -> type[Any]:
 
 def available_solvers() -> tuple[Capabilities, ...]:
     """What every registered solver declares."""
-    return tuple(solver.capabilities for solver in _REGISTRY.values())
+    found = [solver.capabilities for solver in _REGISTRY.values()]
+    # The exact one first: the others are compared with it.
+    return tuple(sorted(found, key=lambda one: one.name != "spectral"))
 
 
 def resolve(solver: Any, argument: str = "solver") -> Solver:
@@ -140,7 +142,7 @@ def resolve(solver: Any, argument: str = "solver") -> Solver:
     if hasattr(solver, "capabilities") and not isinstance(solver, type):
         given: Solver = solver
         return given
-    names = ("auto", *_REGISTRY)
+    names = ("auto", *(one.name for one in available_solvers()))
     if not isinstance(solver, str):
         raise TypeError(
             f"{argument} must be one of {', '.join(names)} or a solver object; "
