@@ -126,12 +126,10 @@ def check_flag(value: Any, name: str) -> bool:
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return one of a few names."""
-    message = f"{name} must be one of {', '.join(choices)}; got {describe(value)}."
-    if not isinstance(value, str):
-        raise TypeError(message)
-    if value not in choices:
-        raise ValueError(message)
-    return value
+    if isinstance(value, str) and value in choices:
+        return value
+    wrong = ValueError if isinstance(value, str) else TypeError
+    raise wrong(f"{name} must be one of {', '.join(choices)}; got {describe(value)}.")
 
 
 def check_vector(

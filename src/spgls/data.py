@@ -153,8 +153,10 @@ class GameData:
 
     def beside(self, rows: Any) -> Array:
         """What is added up beside some rows: labels and goals less the origin, and ones."""
-        columns = [t[rows] for t in self.centred]
-        return np.column_stack(columns + [np.ones(len(columns[0]))] * self.layout.fit_intercept)
+        y, z = (t[rows] for t in self.centred)
+        block = np.ones((len(y), 2 + self.layout.fit_intercept))
+        block[:, 0], block[:, 1] = y, z
+        return block
 
     @cached_property
     def work(self) -> Work:

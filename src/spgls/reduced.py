@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from spgls._types import Vector
 
@@ -58,7 +59,12 @@ class ReducedGame:
         """Number of singular directions."""
         return int(self.sigma.shape[0])
 
-    @property
+    @cached_property
+    def top(self) -> float:
+        """Largest singular value."""
+        return float(self.sigma.max()) if self.size else 0.0
+
+    @cached_property
     def lowest(self) -> float:
         """Smallest eigenvalue of the squared data; zero if it has a null space."""
         return 0.0 if self.nullity or not self.size else float(self.d.min())

@@ -19,6 +19,7 @@ from spgls.population.solve import confirm_single
 from spgls.providers import Population
 from spgls.reduced import ReducedGame
 from spgls.sphere import SmallSolutions, dual_bounds, solve_sphere_many, stationarities
+from spgls.sphere.each import Each, column
 
 __all__ = ["ULPS", "Optima", "as_game", "is_paper_game", "solve_small"]
 
@@ -76,22 +77,24 @@ class Optima:
     steps: np.ndarray
 
     @classmethod
-    def of_sphere(cls, game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Optima:
+    def of_sphere(
+        cls, game: ReducedGame, gammas: Each, small: SmallSolutions, bound: Each
+    ) -> Optima:
         """Solutions of sphere problems, with the bounds that their multipliers prove."""
-        alpha = small.c / small.s
-        return cls(
-            x=small.x / small.s[:, None],
-            fill=small.fill / small.s,
-            t=gammas * alpha,
-            nu=small.nu,
-            room=small.nu - small.pole,
-            value=small.value,
-            bound=dual_bounds(game, gammas, small),
-            slope=stationarities(game, gammas, small),
-            proved=np.ones(len(small), dtype=bool),
-            outcome=small.outcome,
-            steps=small.steps,
+        columns = (
+            small.x / column(small.s),
+            small.fill / small.s,
+            gammas * (small.c / small.s),
+            small.nu,
+            small.nu - small.pole,
+            small.value,
+            bound,
+            stationarities(game, gammas, small),
+            np.isfinite(small.nu),
+            small.outcome,
+            small.steps,
         )
+        return cls(*columns) if small.s.ndim else cls(*(np.array([one]) for one in columns))
 
     @classmethod
     def of_populations(
@@ -130,8 +133,8 @@ class Optima:
     def without(self, rows: Sequence[int], game: ReducedGame) -> Optima:
         """The same with coefficients of zero, and no bound, in some rows."""
         found = self.taken(range(len(self.t)))
-        for column in (found.x, found.fill, found.t, found.nu, found.bound, found.slope):
-            column[rows] = 0.0
+        for part in (found.x, found.fill, found.t, found.nu, found.bound, found.slope):
+            part[rows] = 0.0
         found.value[rows] = game.yy
         return found
 
@@ -189,9 +192,12 @@ def _solve_spheres(game: ReducedGame, gammas: Vector, tol: float) -> Optima:
     Rounding can take the secular equation to the wrong side of a pole that is nearly double. A
     search over norms looks at all of them and needs no pole.
     """
-    small = solve_sphere_many(game, gammas, tol=tol, ulps=ULPS)
-    found = Optima.of_sphere(game, gammas, small)
-    _, sure = confirm_single(game, small, found.bound, tol)
+    # Numbers are faster than arrays of one.
+    each = gammas if len(gammas) > 1 else gammas[0]
+    small = solve_sphere_many(game, each, tol=tol, ulps=ULPS)
+    bound = dual_bounds(game, each, small)
+    found = Optima.of_sphere(game, each, small, bound)
+    _, sure = confirm_single(game, small, bound, tol)
     for i in np.flatnonzero(~sure).tolist():
         groups = Groups(float(gammas[i]))
         try:
@@ -219,6 +225,6 @@ def _slope(game: ReducedGame, at: Reached, found: PopulationSolution, ridge: flo
     # The part in the lowest space multiplies a sum that vanishes at an optimum.
     fill = found.fill * (at.a * game.lowest + by_norm)
     norm = sqrt(float(inside @ inside) + fill**2)
-    top = float(game.sigma.max()) if game.size else 0.0
+    top = game.top
     unit = top * (sqrt(game.yy) + sqrt(game.zz)) + abs(by_norm) * sqrt(found.t)
     return norm / (unit or 1.0)

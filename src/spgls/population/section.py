@@ -45,7 +45,7 @@ class Units:
     def of(cls, game: ReducedGame) -> Units:
         """Units of a game."""
         size = game.yy + game.zz + game.free_gap
-        sigma = power_of_two(float(game.sigma.max())) if game.size else 1.0
+        sigma = power_of_two(game.top) if game.size else 1.0
         return cls(sigma, power_of_two(sqrt(size)) if size > 0.0 else 1.0)
 
     @property

@@ -17,7 +17,7 @@ from spgls._types import EPS, Array, Vector
 from spgls.layout import Layout
 from spgls.matrix import flush_columns
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import Reduction, canonical_direction, remainders
+from spgls.reduction.reduction import Reduction, canonical_direction, eigen, remainders
 from spgls.sums import Origin, Sizes, triangle
 
 __all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
@@ -99,7 +99,7 @@ def reduce_moments(layout: Layout, moment: Array, origin: Origin) -> ColumnReduc
     scale = scale[layout.changeable]
     if layout.price is not None:
         scale = scale * layout.price
-    d, vectors = eigh(kept[:k, :k], driver="evd", check_finite=False)
+    d, vectors = eigen(kept[:k, :k])
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut
     sigma, vectors = np.sqrt(d[seen]), vectors[:, seen]

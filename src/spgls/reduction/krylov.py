@@ -20,7 +20,7 @@ from scipy.linalg import qr
 
 from spgls._types import EPS, Array, Vector
 
-__all__ = ["KrylovSpace"]
+__all__ = ["KrylovSpace", "combine"]
 
 #: What orthogonalisation leaves of a column, below this share of it, is orthogonalised once more.
 _CANCELLED = 0.1
@@ -132,7 +132,7 @@ class KrylovSpace:
         for first in (recent, 0):
             Q = self._Q[:, first : k + b]
             part = _cross(Q, W)
-            W -= _combine(Q, part)
+            W -= combine(Q, part)
             inner[first:] += part
         self._T[: k + b, k : k + b] = inner
         self._T[k : k + b, : k + b] = inner.T
@@ -147,7 +147,7 @@ class KrylovSpace:
         new, coupling = new[:, :room], coupling[:room]
         if new.shape[1] and _smallest(coupling) < _CANCELLED * float(before.max()):
             Q = self._Q[:, : k + b]
-            new -= _combine(Q, _cross(Q, new))
+            new -= combine(Q, _cross(Q, new))
             new, turn = _orthonormal(new, np.full(new.shape[1], 0.5))
             coupling = turn @ coupling
         self._next, self._coupling, self._last = new, coupling, b
@@ -155,16 +155,18 @@ class KrylovSpace:
     def combine(self, h: Array) -> Array:
         """``Q h`` for coordinates ``h``, a vector or a block."""
         Q = self._Q[:, : len(h)]
-        return np.asarray(Q @ h) if h.ndim == 1 else _combine(Q, h)
+        return np.asarray(Q @ h) if h.ndim == 1 else combine(Q, h)
 
     def product(self, h: Array) -> Array:
         """``M Q h``, without a read of the data."""
-        return np.asarray(self.combine(self.projected @ h) + self.outside(h))
+        image = self.combine(self.projected @ h)
+        image += self.outside(h)
+        return image
 
     def outside(self, h: Array) -> Array:
         """Part of ``M Q h`` outside the span: the residual of a problem solved on the span."""
         last = self._coupling @ h[len(h) - self._last :]
-        out = np.asarray(self._next @ last)
+        out = np.asarray(self._next @ last) if h.ndim == 1 else combine(self._next, last)
         if self._head is not None:
             p = self._head.shape[1]
             out = out + self._head @ h[:p] - self.combine(self.projected[:, :p] @ h[:p])
@@ -226,7 +228,7 @@ class KrylovSpace:
         new = np.hstack([new, _orthonormal(rest, np.full(self.width, 1e-3))[0]])[:, : self.width]
         Q = self._Q[:, :k]
         for _ in range(2):
-            new = new - _combine(Q, _cross(Q, new))
+            new = new - combine(Q, _cross(Q, new))
         self._next, _ = _orthonormal(new, np.full(new.shape[1], 0.5))
         self._coupling = np.zeros((self._next.shape[1], 0))
         self._last = 0
@@ -249,15 +251,15 @@ def _lengths(W: Array) -> Vector:
 
 
 def _cross(Q: Array, W: Array) -> Array:
-    """``Q'W``, column by column: BLAS does badly with few of them."""
+    """``Q'W``, likewise."""
     out = np.empty((Q.shape[1], W.shape[1]))
     for j in range(W.shape[1]):
         out[:, j] = Q.T @ W[:, j]
     return out
 
 
-def _combine(Q: Array, h: Array) -> Array:
-    """``Q h``, likewise."""
+def combine(Q: Array, h: Array) -> Array:
+    """``Q h``, column by column: BLAS does badly with few of them."""
     if h.shape[1] > 4:
         return np.asarray((h.T @ Q.T).T)
     out = np.empty((len(Q), h.shape[1]), order="F")

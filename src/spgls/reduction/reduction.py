@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lapack
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
@@ -13,7 +14,7 @@ from spgls.layout import Layout
 from spgls.reduced import ReducedGame
 from spgls.sums import Sizes
 
-__all__ = ["Reduction", "ReductionByData", "canonical_direction", "remainders"]
+__all__ = ["Reduction", "ReductionByData", "canonical_direction", "eigen", "remainders"]
 
 #: A unit vector whose projection is shorter than this has none worth normalising.
 _VANISHED = 1e-7
@@ -116,12 +117,12 @@ class Reduction(ABC):
             Whether an optimum has a part that the data does not see.
         """
         game = self.game
-        squares = v * v
-        scale = np.broadcast_to(np.asarray(self.scale) ** 2, len(v))
-        size = self._target_size(c) + np.sqrt(scale @ squares) * s
+        squares = np.square(v).T
+        reach = squares.dot(np.broadcast_to(np.square(self.scale), len(v)))
+        size = self._target_size(c) + np.sqrt(reach) * s
         if self.squared:
-            top = float(game.sigma.max()) if game.size else 0.0
-            size = size + top * np.sqrt(squares.sum(axis=0)) * s
+            top = game.top
+            size = size + top * np.sqrt(squares.sum(axis=1)) * s
             return np.asarray(_ULPS * size**2 + self.unseen(c, nu))
         return np.asarray(2 * np.sqrt(value) * _ULPS * size + (_ULPS * size) ** 2)
 
@@ -165,6 +166,18 @@ class ReductionByData(Reduction):
     def intercepts(self, coef: Array, alpha: Vector) -> Vector:
         """From the mean of the rows."""
         return self.data.best_intercepts(coef, alpha)
+
+
+def eigen(gram: Array) -> tuple[Vector, Array]:
+    """Eigenvalues, smallest first, and eigenvectors of a symmetric matrix.
+
+    What SciPy's ``eigh`` ends in, without its checks, which take longer than a small problem.
+    """
+    work, iwork, _ = lapack.dsyevd_lwork(len(gram), lower=1)
+    values, vectors, info = lapack.dsyevd(gram, lower=1, lwork=int(work), liwork=iwork)
+    if info:
+        raise np.linalg.LinAlgError("the eigenvalues of the squared data did not converge.")
+    return values, vectors
 
 
 def remainders(outside: Array, before: Vector) -> dict[str, float]:

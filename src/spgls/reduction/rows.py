@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh, svd
+from scipy.linalg import svd
 
 from spgls._types import EPS, Array, Vector
 from spgls.data import GameData
 from spgls.layout import times
 from spgls.matrix import block_length, flush_columns
 from spgls.reduced import ReducedGame
-from spgls.reduction.reduction import ReductionByData, remainders
+from spgls.reduction.reduction import ReductionByData, eigen, remainders
 from spgls.sums import triangle
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
@@ -50,7 +50,7 @@ class RowReduction(ReductionByData):
             return super().roundings(v, s=s, c=c, nu=nu, value=value, filled=filled)
         game = self.game
         base = self._target_size(c) ** 2
-        top = float(game.sigma.max()) if game.size else 0.0
+        top = game.top
         positive = nu > 0.0
         share = np.divide(value, nu, out=np.zeros_like(nu), where=positive)
         right = 8 * EPS * (base + top**2 * share) + self.unseen(c, nu)
@@ -83,7 +83,7 @@ def reduce_rows_by_gram(data: GameData) -> RowReduction:
         kernel += panel @ panel.T
         raw += size
     scale = float(np.sqrt(max(np.trace(kernel), 0.0)))
-    d, vectors = eigh(kernel, driver="evd", check_finite=False)
+    d, vectors = eigen(kernel)
     cut = 4 * m * EPS * max(float(d[-1]), EPS * raw)
     seen = d > cut
     return _finish(data, np.sqrt(d[seen]), vectors[:, seen], True, scale, np.sqrt(raw), cut)

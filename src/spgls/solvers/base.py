@@ -142,12 +142,11 @@ def resolve(solver: Any, argument: str = "solver") -> Solver:
     if hasattr(solver, "capabilities") and not isinstance(solver, type):
         given: Solver = solver
         return given
-    names = ("auto", *(one.name for one in available_solvers()))
+    known = _AUTOMATIC | _REGISTRY
     if not isinstance(solver, str):
         raise TypeError(
-            f"{argument} must be one of {', '.join(names)} or a solver object; "
+            f"{argument} must be one of {', '.join(known)} or a solver object; "
             f"got {describe(solver)}."
         )
-    name = check_choice(solver, argument, names)
-    chosen: Solver = _AUTOMATIC["auto"]() if name == "auto" else _REGISTRY[name]()
+    chosen: Solver = known[check_choice(solver, argument, tuple(known))]()
     return chosen

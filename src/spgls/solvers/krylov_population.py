@@ -209,7 +209,7 @@ class _Growth:
         optima = Optima.of_populations(reduction.game, [Groups(games[0])], [small], self.ridge)
         (solution,), _ = recover(task, reduction, optima)
         game = reduction.game
-        top = float(game.sigma.max()) if game.size else 0.0
+        top = game.top
         unit = top * (np.sqrt(game.yy) + np.sqrt(game.zz))
         missing = self.history[-1].residual / unit if self.history and unit > 0.0 else 0.0
         proof = replace(

@@ -12,6 +12,7 @@ import numpy as np
 from spgls._types import Array, Vector
 from spgls.data import GameData
 from spgls.reduction import KrylovReduction, KrylovSpace, reduce_krylov
+from spgls.reduction.krylov import combine
 from spgls.small import ULPS
 from spgls.solvers.finish import Ends, proved_gap
 from spgls.solvers.interpolate import smaller_root
@@ -152,9 +153,9 @@ class Points:
         h, last = h / length, last / length
         # H r + g, from the products that made up the basis.
         slope = np.empty_like(r)
+        linear = np.array([problem.p_z, targets.slope], order="C").T
         slope[:-1] = space.product(gamma / 4 * h)
-        slope[:-1] += np.outer(problem.p_z, half / 2 * last)
-        slope[:-1] += np.outer(targets.slope, half)
+        slope[:-1] += combine(linear, np.array([half / 2 * last, half]))
         slope[-1] = half / 2 * (problem.p_z @ r[:-1]) + problem.zz / 4 * last + targets.g_last
         return Ends(
             gamma=gamma,

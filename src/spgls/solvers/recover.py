@@ -150,7 +150,8 @@ def recover(
     data, game, clock = task.data, reduction.game, task.clock
     groups = [Groups(one) for one in task.games]
     best = [one.at(t) for one, t in zip(groups, optima.t.tolist(), strict=True)]
-    lost = [i for i, at in enumerate(best) if not (at.a > 0.0 and optima.finite[i])]
+    finite = optima.finite.tolist()
+    lost = [i for i, at in enumerate(best) if not (at.a > 0.0 and finite[i])]
     if lost:
         # Nothing of these is a number that double precision holds: predict nothing, and say so.
         optima = optima.without(lost, game)
@@ -177,11 +178,11 @@ def recover(
     for few in column_chunks(data, rest):
         measured.measure(few, reduction)
         clock.lap("recovery", 1.0)
-    label_size, ridges = data.loss(data.y), task.ridges
+    label_size, ridges = data.loss(data.y), task.ridges.tolist()
     predictors = np.ascontiguousarray(coef.T)
     solutions = []
     for i, (who, at) in enumerate(zip(task.games, reached, strict=True)):
-        penalty = float(ridges[i]) * at.t
+        penalty = ridges[i] * at.t
         nu = float(optima.nu[i])
         alpha: float | Vector
         if isinstance(who, Population):
@@ -223,7 +224,7 @@ def recover(
 
 def representable(game: ReducedGame, t: float) -> bool:
     """Whether predictions by coefficients of squared priced norm ``t`` keep any digits."""
-    top = float(game.sigma.max()) if game.size else 0.0
+    top = game.top
     return top * sqrt(t) <= _REPRESENTABLE * sqrt(game.yy)
 
 
@@ -295,11 +296,11 @@ def bound_rounding(
 ) -> Vector:
     """What rounding in the reduction can have done to the values of games."""
     # Where rounding may have chosen the optimum it may have chosen the goals' weight too.
-    sure = optima.unique & (optima.t > 0.0)
+    sure = (optima.unique & (optima.t > 0.0)).tolist()
     return reduction.roundings(
         v,
         s=np.array([sqrt(at.a) for at in best]),
-        c=np.where(sure, [sqrt(at.k) for at in best], 1.0),
+        c=np.array([sqrt(at.k) if one else 1.0 for at, one in zip(best, sure, strict=True)]),
         nu=optima.nu,
         value=np.maximum(optima.value, 0.0),
         filled=optima.fill > 0.0,

@@ -19,9 +19,9 @@ from typing import Literal
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls._types import EPS
 from spgls.reduced import ReducedGame
-from spgls.sphere.each import Each, column, dots
+from spgls.sphere.each import Each, choose, column, dots
 from spgls.sphere.point import SmallSolution, SmallSolutions, wanted
 
 __all__ = [
@@ -74,7 +74,7 @@ class Certificate:
         )
 
 
-def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
+def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution | SmallSolutions) -> float:
     """Lower bound on the value of the game at the multiplier of a solution, or just beside it."""
     at = np.float64(small.s), np.float64(small.c), np.float64(small.nu)
     bound = _bounds(game, gamma, *at)
@@ -82,11 +82,10 @@ def dual_bound(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
     return float(bound if sharp else _best_beside(game, gamma, *at))
 
 
-def dual_bounds(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
+def dual_bounds(game: ReducedGame, gammas: Each, small: SmallSolutions) -> Each:
     """:func:`dual_bound` for each of several strengths."""
-    if len(small) == 1:
-        # Numbers are faster than arrays of one.
-        return np.array([dual_bound(game, gammas[0], small[0])])
+    if not small.s.ndim:
+        return dual_bound(game, gammas, small)
     bounds = np.empty(len(small))
     for rows in _chunks(len(small), game.size):
         bounds[rows] = _bounds(game, gammas[rows], small.s[rows], small.c[rows], small.nu[rows])
@@ -104,7 +103,7 @@ def _chunks(count: int, size: int) -> Iterator[slice]:
 
 def _best_beside(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
     """Best of the bounds at multipliers just right of ``nu``."""
-    top = float(game.d.max()) if game.size else 1.0
+    top = game.top**2 or 1.0
     beside = nu + np.multiply.outer(_NUDGES, top + abs(nu))
     return _bounds(game, gamma, s, c, beside).max(axis=0)
 
@@ -118,25 +117,25 @@ def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each) -> Each:
     rest = wanted(game, s, c)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shrink = column(nu) / (game.d + column(nu))
-        h = game.r_zz + shrink @ game.zeta**2 + gamma * nu
+        h = game.r_zz + shrink.dot(game.zeta**2) + gamma * nu
         shrink = shrink * rest
-        t = c * game.r_zz - game.r_yz - shrink @ game.zeta + gamma * nu * (c - s) / 2
+        t = c * game.r_zz - game.r_yz - shrink.dot(game.zeta) + gamma * nu * (c - s) / 2
         outside = game.r_yy - 2 * c * game.r_yz + c * c * game.r_zz
         bound = outside + dots(shrink, rest) - nu * gamma * s * c - t**2 / h
     convex = (nu >= -game.lowest) & (h > 0.0) & np.isfinite(bound)
-    return np.where(convex, bound, -np.inf)
+    return choose(convex, bound, -np.inf)
 
 
-def stationarity(game: ReducedGame, gamma: float, small: SmallSolution) -> float:
+def stationarity(game: ReducedGame, gamma: float, small: SmallSolution | SmallSolutions) -> float:
     """Residual of ``(H + lambda I) r = -g``, in the paper's variables and relative to its terms."""
     at = np.float64(small.s), np.float64(small.c), np.float64(small.nu)
     return float(_residuals(game, gamma, small.x, small.fill, *at))
 
 
-def stationarities(game: ReducedGame, gammas: Vector, small: SmallSolutions) -> Vector:
+def stationarities(game: ReducedGame, gammas: Each, small: SmallSolutions) -> Each:
     """:func:`stationarity` for each of several strengths."""
-    if len(small) == 1:
-        return np.array([stationarity(game, gammas[0], small[0])])
+    if not small.s.ndim:
+        return stationarity(game, gammas, small)
     residuals = np.empty(len(small))
     for rows in _chunks(len(small), game.size):
         each = small.x[rows], small.fill[rows], small.s[rows], small.c[rows], small.nu[rows]
@@ -151,7 +150,7 @@ def _residuals(
         return 0.0 * nu
     error = game.sigma * x
     error -= wanted(game, s, c)
-    goal = error @ game.zeta + c * game.r_zz - game.r_yz
+    goal = error.dot(game.zeta) + c * game.r_zz - game.r_yz
     last = goal / 2 + gamma * nu * (c - s) / 4
     error *= game.sigma
     error += column(nu) * x
@@ -161,7 +160,7 @@ def _residuals(
 
 def stationarity_unit(game: ReducedGame, gamma: Each, nu: Each) -> Each:
     """``|L| (|y| + |z|) + |lambda|``: the size of the terms that have to cancel at an optimum."""
-    top = float(game.sigma.max()) if game.size else 0.0
+    top = game.top
     norm = (np.sqrt(gamma) * top + sqrt(game.zz)) / 2
     unit = norm * (sqrt(game.yy) + sqrt(game.zz)) + gamma * abs(nu) / 4
     return unit + (unit == 0.0)

@@ -31,10 +31,15 @@ def choose(flags: Each, first: Each, second: Each) -> Each:
     return np.where(flags, first, second) if flags.ndim else (first if flags else second)
 
 
-def _dots(a: Each, b: Each) -> Each:
+def dots(a: Each, b: Each) -> Each:
     """Inner products of the last axis."""
+    # The method costs a third of what the operator does.
+    return a.dot(b) if a.ndim == 1 else _vecdot(a, b)
+
+
+def _einsum_dots(a: Each, b: Each) -> Each:
     return np.einsum("...i,...i->...", a, b)
 
 
 # NumPy 2 has it as a function of its own.
-dots = getattr(np, "vecdot", _dots)
+_vecdot = getattr(np, "vecdot", _einsum_dots)

@@ -103,6 +103,14 @@ class SmallSolutions:
         columns = zip(*(vars(row).values() for row in rows), strict=True)
         return cls(*map(np.array, columns))
 
+    def as_row(self) -> SmallSolutions:
+        """The solution for a strength of shape ``()``, as one for strengths of shape ``(1,)``."""
+        return SmallSolutions(*(np.array([column]) for column in vars(self).values()))
+
+    def taken(self, row: int) -> SmallSolutions:
+        """One row, as the solution for a strength of shape ``()``."""
+        return SmallSolutions(*(column[row, ...] for column in vars(self).values()))
+
     def __len__(self) -> int:
         return len(self.s)
 
@@ -182,7 +190,7 @@ def build(
 
 def wanted(game: ReducedGame, s: Each, c: Each) -> Each:
     """``eta - c zeta = s eta - c (zeta - eta)``, without cancellation for any ``c``."""
-    return np.array([s, -c]).T @ np.array([game.eta, game.zeta - game.eta])
+    return np.array([s, -c]).T.dot(np.array([game.eta, game.zeta - game.eta]))
 
 
 def loss(game: ReducedGame, residual: Each, fill: Each, c: Each) -> Each:
@@ -204,7 +212,7 @@ class SphereRoots(NamedTuple):
 def sphere_roots(problem: ScaledGame, w: Each) -> SphereRoots:
     """Solve the quadratic; each of ``s`` and ``c`` is a ratio of positive numbers and accurate."""
     gamma = problem.gamma
-    zz, yz, ez, _, yy, ye, _, _, ee = ((w * w) @ problem.products).T
+    zz, yz, ez, _, yy, ye, _, _, ee = (w * w).dot(problem.products).T
     lead, half_c, half_s = zz + gamma, yz + gamma / 2, ez + gamma / 2
     # half_c^2 - lead yy, in which terms far larger than gamma cancel, is gamma (gamma/4 + ye) less
     # the Gram determinant of x_y and x_e; that one is a product of lengths.

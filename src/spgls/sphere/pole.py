@@ -57,6 +57,11 @@ class ScaledGame:
         slope, drift = self.p_e - self.p_y, self.game.zz - 2 * self.game.yz
         return 2 * np.sqrt(self.gamma * dots(slope, slope) + drift**2) / self.gamma
 
+    @property
+    def unit(self) -> float:
+        """What strengths are multiplied by in these units."""
+        return (self.sigma_max / self.length) ** 2
+
     def at(self, gamma: Each) -> ScaledGame:
         """The game for other strengths, in its units."""
         return replace(self, gamma=gamma)
@@ -85,7 +90,7 @@ def scale_to_unit(game: ReducedGame, gamma: Each, noise: float) -> ScaledGame:
 
     Powers of two: close labels and goals must stay exactly as close as they are.
     """
-    sigma_max = power_of_two(float(game.sigma.max())) if game.size else 1.0
+    sigma_max = power_of_two(game.top) if game.size else 1.0
     return scale_game(game, gamma, sigma_max, power_of_two(sqrt(game.yy + game.zz)), noise)
 
 
@@ -125,8 +130,8 @@ def find_pole(problem: ScaledGame) -> Pole:
         e = d + column(zero)
         h, n_y = zero + game.r_zz, zero + 2 * game.r_yz
         return Pole(zero, e, 1.0 / e, h, n_y, 2 * h - n_y, 2 * h, zero)
-    squares, p_zz, d_min = zeta**2, problem.p_z**2, float(d.min())
-    distance = -game.r_zz / (gamma + float(squares @ (1.0 / d)))
+    squares, p_zz, d_min = zeta**2, problem.p_z**2, game.lowest
+    distance = -game.r_zz / (gamma + float(squares.dot(1.0 / d)))
     origin, offset, low2, h, p_low = d, 0.0, 0.0, zero, zero
     left = distance <= -d_min / 2
     at_low = left & False
@@ -146,8 +151,8 @@ def find_pole(problem: ScaledGame) -> Pole:
     # h is concave and increasing, so Newton from the left of its root never overshoots.
     for _ in range(_MAX_STEPS):
         inverse = 1.0 / (origin + column(distance))
-        excess = game.r_zz + (distance + offset) * (gamma + inverse @ squares)
-        slope = gamma + (inverse * inverse) @ p_zz
+        excess = game.r_zz + (distance + offset) * (gamma + inverse.dot(squares))
+        slope = gamma + (inverse * inverse).dot(p_zz)
         step = -excess / slope
         if low2 > 0.0:
             step = choose(left, _step_beside_pole(excess, slope, distance, low2, gamma), step)
@@ -160,8 +165,8 @@ def find_pole(problem: ScaledGame) -> Pole:
     e, nu, terms = origin + column(distance), distance + offset, game.eta * zeta
     low = any_of(at_low)
     inverse = 1.0 / (np.where(e > 0.0, e, np.inf) if low else e)
-    n_y = 2 * game.r_yz + nu * (gamma + 2 * (inverse @ terms))
-    noise = 2 * abs(game.r_yz) + abs(nu) * (gamma + 2 * (inverse @ np.abs(terms)))
+    n_y = 2 * game.r_yz + nu * (gamma + 2 * inverse.dot(terms))
+    noise = 2 * abs(game.r_yz) + abs(nu) * (gamma + 2 * inverse.dot(np.abs(terms)))
     if low:
         sums = gamma + inverse @ (np.abs(terms) + squares)
         noise = choose(at_low, 2 * (game.r_zz + d_min * sums), noise)

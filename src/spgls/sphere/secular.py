@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls._types import EPS
 from spgls.reduced import ReducedGame
 from spgls.sphere.each import Each, any_of, choose, column, dots
 from spgls.sphere.point import (
@@ -61,17 +61,11 @@ def solve_sphere(
     -------
     SmallSolution
     """
-    if game.yy + game.zz == 0.0 or game.size + game.nullity == 0:
-        # Nothing to predict, or nothing that anyone could change: stay at zero.
-        return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, game.yy, "unique", 0)
-    problem = scale_to_unit(game, gamma, ulps * EPS)
-    with np.errstate(all="ignore"):
-        point = solve_degenerate(problem, tol) if is_degenerate(problem) else None
-        return _solve(problem)[()] if point is None else unscaled(point, problem)
+    return solve_sphere_many(game, np.float64(gamma), tol=tol, ulps=ulps)[()]
 
 
 def solve_sphere_many(
-    game: ReducedGame, gammas: Vector, *, tol: float = 1e-9, ulps: float = 2.0
+    game: ReducedGame, gammas: Each, *, tol: float = 1e-9, ulps: float = 2.0
 ) -> SmallSolutions:
     """Solve the game for providers of every strength in ``gammas``.
 
@@ -79,29 +73,49 @@ def solve_sphere_many(
     ----------
     game, tol, ulps
         As for :func:`solve_sphere`.
-    gammas : ndarray of shape (G,)
+    gammas : ndarray of shape (G,) or ()
         Strengths, positive and finite, in any order.
 
     Returns
     -------
     SmallSolutions
-        Row by row what :func:`solve_sphere` would return, to rounding.
+        With the shape of the strengths; row by row what :func:`solve_sphere` would return, to
+        rounding.
     """
-    # Numbers are faster than arrays of one.
-    plain = len(gammas) > 1 and game.size > 0 and game.yy + game.zz > 0.0
-    problem = scale_to_unit(game, gammas, ulps * EPS) if plain else None
+    if gammas.shape == (1,):
+        # Numbers are faster than arrays of one.
+        return solve_sphere_many(game, gammas[0], tol=tol, ulps=ulps).as_row()
+    empty = game.yy + game.zz == 0.0 or game.size + game.nullity == 0
+    problem = None if empty else scale_to_unit(game, gammas, ulps * EPS)
     if problem is None or is_degenerate(problem):
-        alone = (solve_sphere(game, gamma, tol=tol, ulps=ulps) for gamma in gammas.tolist())
-        return SmallSolutions.of(list(alone))
+        # Rare, and told apart one by one.
+        each = np.atleast_1d(gammas).tolist()
+        rows = SmallSolutions.of([_solve_alone(game, gamma, problem, tol) for gamma in each])
+        return rows if gammas.shape else rows.taken(0)
+    if not gammas.shape:
+        with np.errstate(all="ignore"):
+            return _solve(problem)
     found = SmallSolutions.empty(len(gammas), game.size)
     # Rows further apart take different numbers of steps: neighbours share a chunk.
     order = np.argsort(gammas)
-    rows = max(_ENTRIES // game.size, 1)
+    few = max(_ENTRIES // game.size, 1)
     with np.errstate(all="ignore"):
-        for at in range(0, len(order), rows):
-            some = order[at : at + rows]
+        for at in range(0, len(order), few):
+            some = order[at : at + few]
             found.put(some, _solve(problem.at(problem.gamma[some])))
     return found
+
+
+def _solve_alone(
+    game: ReducedGame, gamma: float, problem: ScaledGame | None, tol: float
+) -> SmallSolution:
+    if problem is None:
+        # Nothing to predict, or nothing that anyone could change: stay at zero.
+        return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, game.yy, "unique", 0)
+    problem = problem.at(np.float64(gamma) * problem.unit)
+    with np.errstate(all="ignore"):
+        point = solve_degenerate(problem, tol)
+        return _solve(problem)[()] if point is None else unscaled(point, problem)
 
 
 def _solve(problem: ScaledGame) -> SmallSolutions:
@@ -150,15 +164,15 @@ def _newton(problem: ScaledGame, pole: Pole) -> Each:
     rows: Each = ...
     for step in range(1, _MAX_STEPS + 1):
         w = 1.0 / (e + column(mu))
-        zz, yz, ez = ((w * inverse) @ products).T
+        zz, yz, ez = (w * inverse).dot(products).T
         h = h0 + mu * (g + zz)
         c = (y0 + mu * (g + 2 * yz)) / (2 * h)
         s = (e0 + mu * (g + 2 * ez)) / (2 * h)
-        x = np.array([s, -c]).T @ ends
+        x = np.array([s, -c]).T.dot(ends)
         x *= w
         norm2, radius2 = dots(x, x), g * s * c
         w *= x
-        tilt = g * (c - s) / 2 - w @ p_z
+        tilt = g * (c - s) / 2 - w.dot(p_z)
         f, drop = norm2 - radius2, dots(x, w) + tilt * tilt / h
         outside = f > 0.0
         lo, hi = choose(outside, mu, lo), choose(outside, hi, mu)
