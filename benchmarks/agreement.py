@@ -22,7 +22,7 @@ from tests import real_games  # noqa: E402
 from tests.catalogue import CATALOGUE, REAL, problem  # noqa: E402
 
 import spgls  # noqa: E402
-from spgls.data import GameData  # noqa: E402
+from spgls.reduction.data import GameData  # noqa: E402
 from spgls.solvers import Status, available_solvers  # noqa: E402
 
 TOL = 1e-9

@@ -17,7 +17,7 @@ from harness import environment, machine
 from threadpoolctl import threadpool_limits
 
 from spgls.population import PopulationSolution, solve_population
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 
 RESULTS = Path(__file__).parent / "results"
 SIZE = 500

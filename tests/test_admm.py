@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError
 
 from spgls import Status, certify, solve
-from spgls.data import GameData
+from spgls.reduction.data import GameData
 from spgls.solvers import ADMM
-from spgls.solvers.iterate import Controls, sphere_problem
+from spgls.solvers.iterative.iterate import Controls, sphere_problem
 from spgls.sphere.problem import scls_terms
 
 KINDS = {

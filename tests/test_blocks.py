@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 
 import spgls
-from spgls.data import GameData
 from spgls.matrix import (
     BlockedMatrix,
     Matrix,
@@ -24,6 +23,7 @@ from spgls.matrix import (
     range_basis,
 )
 from spgls.matrix.between import Between
+from spgls.reduction.data import GameData
 
 from .catalogue import CATALOGUE, problem
 

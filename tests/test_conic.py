@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spgls
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 from spgls.solvers import SDP, SOCP, Bisection, Spectral, Status
-from spgls.solvers.conic import rank_one_pieces, symmetric, triangle
-from spgls.solvers.from_multiplier import recover
+from spgls.solvers.published.conic import rank_one_pieces, symmetric, triangle
+from spgls.solvers.published.from_multiplier import recover
 from spgls.sphere import dual_bound, solve_sphere
 from spgls.sphere.pole import find_pole, scale_game
 
@@ -420,7 +420,7 @@ def test_default_sizes(name, limit):
 
 
 def test_interior_point_limit_comes_from_memory(monkeypatch):
-    monkeypatch.setattr("spgls.solvers.semidefinite.memory_bytes", lambda: 8 * 10.0**4)
+    monkeypatch.setattr("spgls.solvers.published.semidefinite.memory_bytes", lambda: 8 * 10.0**4)
     with pytest.raises(ValueError, match=r"asks clarabel .*here 40.*max_size=8"):
         spgls.solve(*plain(50, 40), solver=SDP(backend="clarabel"))
 

@@ -37,14 +37,14 @@ from spgls import (
     Status,
     make_attacked_scorer,
 )
-from spgls.crossval import CrossValidation
 from spgls.datasets import load_blog_feedback
-from spgls.estimators_cv import StackelbergRegressorCV, _choose
+from spgls.estimators.cv import StackelbergRegressorCV, _choose
+from spgls.estimators.folds import CrossValidation
 from spgls.matrix import DenseMatrix
 from spgls.population import many, solve_population
 from spgls.population.many import solve_pairs
-from spgls.reduced import ReducedGame
-from spgls.reduction.folds import Pieces, Split, cut_into_pieces
+from spgls.reduction.fold_sums import Pieces, Split, cut_into_pieces
+from spgls.reduction.reduced import ReducedGame
 from spgls.solvers import Spectral
 
 inf, nan = np.inf, np.nan

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_
 
 from spgls import Floor, Population, Shift, StackelbergRegressor, Status, make_attacked_scorer
 from spgls.__main__ import main
-from spgls.demo import DEFAULT, FROM_GOAL, LEAST_SQUARES, PAPER, RIDGE, DemoResult, run_demo
+from spgls.cli.demo import DEFAULT, FROM_GOAL, LEAST_SQUARES, PAPER, RIDGE, DemoResult, run_demo
 
 ROOT = Path(__file__).parent.parent
 MODELS = [LEAST_SQUARES, RIDGE, DEFAULT, PAPER, FROM_GOAL]
@@ -44,7 +44,7 @@ def text() -> str:
 def invoke():
     pytest.importorskip("rich")
     testing = pytest.importorskip("typer.testing")
-    app = importlib.import_module("spgls.cli").app
+    app = importlib.import_module("spgls.cli.app").app
 
     def run(*words):
         # Wide, so that no message is broken.
@@ -56,7 +56,7 @@ def invoke():
 @pytest.fixture
 def quick(monkeypatch, result):
     """Command line that has the figures at hand."""
-    monkeypatch.setattr("spgls.demo.run_demo", lambda notify=None: result)
+    monkeypatch.setattr("spgls.cli.demo.run_demo", lambda notify=None: result)
 
 
 class TestFigures:
@@ -197,7 +197,7 @@ class TestCommand:
         def refuse(notify=None):
             raise AssertionError("a bad path must be refused before anything is computed")
 
-        monkeypatch.setattr("spgls.demo.run_demo", refuse)
+        monkeypatch.setattr("spgls.cli.demo.run_demo", refuse)
         (tmp_path / "file.txt").touch()
         done = invoke("demo", "--picture", tmp_path / name)
         assert done.exit_code == 2
@@ -233,7 +233,7 @@ class TestCommand:
     @pytest.mark.parametrize("missing", ["typer", "rich"])
     def test_without_the_command_line(self, missing, monkeypatch):
         for name in list(sys.modules):
-            if name == "spgls.cli" or name.partition(".")[0] == missing:
+            if name == "spgls.cli.app" or name.partition(".")[0] == missing:
                 monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, missing, None)
         with pytest.raises(
@@ -243,8 +243,8 @@ class TestCommand:
 
     def test_other_import_errors_are_not_hidden(self, monkeypatch):
         pytest.importorskip("typer")
-        monkeypatch.delitem(sys.modules, "spgls.cli", raising=False)
-        monkeypatch.setitem(sys.modules, "spgls.cli", None)
+        monkeypatch.delitem(sys.modules, "spgls.cli.app", raising=False)
+        monkeypatch.setitem(sys.modules, "spgls.cli.app", None)
         with pytest.raises(ModuleNotFoundError, match=r"spgls\.cli"):
             main()
 

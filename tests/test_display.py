@@ -38,7 +38,7 @@ from spgls.display import (
     TradeoffDisplay,
 )
 from spgls.display._figure import labels, plain
-from spgls.estimators_cv import StackelbergRegressorCV
+from spgls.estimators.cv import StackelbergRegressorCV
 
 matplotlib = pytest.importorskip("matplotlib")
 

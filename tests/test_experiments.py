@@ -629,7 +629,7 @@ class TestReproduction:
 def invoke():
     pytest.importorskip("rich")
     testing = pytest.importorskip("typer.testing")
-    app = importlib.import_module("spgls.cli").app
+    app = importlib.import_module("spgls.cli.app").app
 
     def run(*words, **variables):
         # Wide, so that no message is broken.

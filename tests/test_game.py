@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from spgls import best_response, gamma_from_pull, movement, undo_response
-from spgls.game import induced_prediction, learner_loss
+from spgls.game.response import induced_prediction, learner_loss
 
 SEEDS = range(12)
 STRENGTHS = ("one", "per row", "honest", "some honest")

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from spgls import Cap, Constant, Floor, Scale, Shift
-from spgls.goals import goals_of
+from spgls.game.goals import goals_of
 
 y = np.array([-3.0, 0.0, 2.0, 7.5])
 GOALS = [

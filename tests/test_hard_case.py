@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import Status, solve
-from spgls.game import learner_loss
+from spgls.game.response import learner_loss
 
 from .oracles import families
 

@@ -14,14 +14,14 @@ from sklearn.datasets import make_regression
 from sklearn.preprocessing import minmax_scale
 
 from spgls import Population, Status, solve, solve_path
-from spgls.data import GameData
 from spgls.population import phi, solve_population
 from spgls.reduction import KrylovSpace, reduce_krylov, reduce_spectral
+from spgls.reduction.data import GameData
 from spgls.solvers import GLTR, Controls, Krylov
-from spgls.solvers.iterate import sphere_problem
-from spgls.solvers.lanczos import lanczos
-from spgls.solvers.projected import project, restart_from
-from spgls.solvers.truncation import Truncation
+from spgls.solvers.iterative.iterate import sphere_problem
+from spgls.solvers.iterative.lanczos import lanczos
+from spgls.solvers.krylov.projected import project, restart_from
+from spgls.solvers.krylov.truncation import Truncation
 from spgls.sphere import solve_sphere
 
 from .catalogue import CATALOGUE, problem

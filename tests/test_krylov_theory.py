@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import spgls.solvers.lanczos as lanczos_module
+import spgls.solvers.iterative.lanczos as lanczos_module
 from spgls import Status, solve
-from spgls.data import GameData
 from spgls.matrix.dense import DenseMatrix
+from spgls.reduction.data import GameData
 from spgls.solvers import GLTR, LTRSR
-from spgls.solvers.iterate import sphere_problem
-from spgls.solvers.lanczos import lanczos
-from spgls.solvers.ltrsr import nested_lanczos
+from spgls.solvers.iterative.iterate import sphere_problem
+from spgls.solvers.iterative.lanczos import lanczos
+from spgls.solvers.published.ltrsr import nested_lanczos
 from spgls.sphere import scls_terms, solve_dense
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
 

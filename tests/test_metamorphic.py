@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.linalg import hadamard
 
 from spgls import Solution, Status, certify, solve
-from spgls.game import induced_prediction
+from spgls.game.response import induced_prediction
 
 SEEDS = range(20)
 TOLERANCE = 1e-8

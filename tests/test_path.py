@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import Path, Population, Solution, Stats, Status, solve, solve_path
-from spgls.data import GameData
-from spgls.reduced import ReducedGame
+from spgls.reduction.data import GameData
+from spgls.reduction.reduced import ReducedGame
 from spgls.solvers import GLTR, Controls, Krylov, PathSolver, Spectral, available_solvers
 from spgls.sphere import (
     dual_bound,

@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import minimize
 
 from spgls import Population, Status, certify, compare_solvers, solve
-from spgls.providers import priced_norm
+from spgls.game.providers import priced_norm
 
 inf = np.inf
 GAMES = 200

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spgls.game.providers import Population
 from spgls.population import GroupMoments
 from spgls.population.bracket import refine, refine_many
 from spgls.population.groups import Groups
 from spgls.population.search import expected_range
 from spgls.population.section import Sections
-from spgls.providers import Population
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 
 INF = np.inf
 EPS = np.finfo(float).eps

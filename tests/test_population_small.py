@@ -14,7 +14,7 @@ import pytest
 from spgls.population import GroupMoments, interval_bound, phi, solve_population
 from spgls.population.far import above_infinity
 from spgls.population.section import Sections
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 from spgls.sphere import dual_bound, solve_sphere
 from tests.oracles.families import problems
 

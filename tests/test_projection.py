@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import solve
-from spgls.data import GameData
+from spgls.reduction.data import GameData
 
 ROUNDING = 2.2e-16
 ALLOWED = {1e4: 3.0, 1e6: 5.0}

@@ -29,7 +29,7 @@ from spgls import (
     predict_attacked,
     solve,
 )
-from spgls.report import Robustness, robustness
+from spgls.study.robustness import Robustness, robustness
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 4)) * [1.0, 2.0, 0.5, 3.0] + [0.0, 5.0, -1.0, 2.0]

@@ -10,12 +10,12 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import Solution, Status, certify, solve
-from spgls.data import GameData
+from spgls.reduction.data import GameData
 from spgls.solvers import GLTR, RTRNewton
-from spgls.solvers.iterate import sphere_problem
-from spgls.solvers.lowest import lowest_pair
-from spgls.solvers.rtr_newton import PAPER_GRADIENT_TOL
-from spgls.solvers.tangent import (
+from spgls.solvers.iterative.iterate import sphere_problem
+from spgls.solvers.iterative.lowest import lowest_pair
+from spgls.solvers.published.rtr_newton import PAPER_GRADIENT_TOL
+from spgls.solvers.published.tangent import (
     Place,
     retraction,
     riemannian_gradient,
@@ -196,7 +196,7 @@ def test_products_are_one_per_inner_iteration(monkeypatch):
         counted.append(problem.passes - before)
         return out
 
-    monkeypatch.setattr("spgls.solvers.rtr_newton.truncated_cg", counting)
+    monkeypatch.setattr("spgls.solvers.published.rtr_newton.truncated_cg", counting)
     solution = solve(X, y, z, gamma, solver="rtr-newton")
     # g, the start and, where rounding is near, one fresh product; no others.
     assert solution.history[-1].passes <= sum(counted) + 3

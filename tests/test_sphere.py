@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 from spgls.sphere import (
     dual_bound,
     from_sphere,

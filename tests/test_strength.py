@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from spgls import best_response, gamma_from_pull
-from spgls.strength import GammaEstimate, estimate_gamma
+from spgls.game.strength import GammaEstimate, estimate_gamma
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4)) * [1.0, 2.0, 0.5, 3.0] + [0.0, 5.0, -1.0, 20.0]

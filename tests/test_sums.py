@@ -9,13 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import solve
-from spgls.data import GameData
-from spgls.layout import Layout
-from spgls.providers import priced_norm
+from spgls.game.providers import priced_norm
 from spgls.reduction.columns import reduce_moments, reduce_triangle
-from spgls.reduction.spectral import reduce_by_gram, reduce_by_qr
+from spgls.reduction.data import GameData
+from spgls.reduction.exact import reduce_by_gram, reduce_by_qr
+from spgls.reduction.layout import Layout
+from spgls.reduction.sums import Origin, Sizes, triangle
 from spgls.sphere import solve_sphere
-from spgls.sums import Origin, Sizes, triangle
 
 inf = np.inf
 M, N = 120, 6

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spgls.compare import Comparison, Trial, compare_solvers
-from spgls.explain import explain_solver
-from spgls.game import best_response, gamma_from_pull, movement, undo_response
-from spgls.goals import Cap, Constant, Floor, Scale, Shift
-from spgls.path import Path, solve_path
-from spgls.progress import Progress
-from spgls.providers import Population
-from spgls.solve import certify, solve
+from spgls.game.goals import Cap, Constant, Floor, Scale, Shift
+from spgls.game.providers import Population
+from spgls.game.response import best_response, gamma_from_pull, movement, undo_response
+from spgls.game.strength import GammaEstimate, estimate_gamma
 from spgls.solvers import Solution, Stats, Status, Step
+from spgls.solvers.progress import Progress
+from spgls.solvers.solve import certify, solve
 from spgls.sphere import Certificate
-from spgls.strength import GammaEstimate, estimate_gamma
+from spgls.study.compare import Comparison, Trial, compare_solvers
+from spgls.study.explain import explain_solver
+from spgls.study.path import Path, solve_path
 
 if TYPE_CHECKING:
-    from spgls.attack import make_attacked_scorer, predict_attacked
-    from spgls.estimators import StackelbergRegressor
-    from spgls.estimators_cv import StackelbergRegressorCV
-    from spgls.report import Robustness, robustness
+    from spgls.estimators.attack import make_attacked_scorer, predict_attacked
+    from spgls.estimators.cv import StackelbergRegressorCV
+    from spgls.estimators.regressor import StackelbergRegressor
+    from spgls.study.robustness import Robustness, robustness
 
 __version__ = "0.1.0"
 
@@ -66,12 +66,12 @@ __all__ = [
 
 #: Names that need scikit-learn, which takes longer to import than all the rest.
 _LATER = {
-    "Robustness": "spgls.report",
-    "StackelbergRegressor": "spgls.estimators",
-    "StackelbergRegressorCV": "spgls.estimators_cv",
-    "make_attacked_scorer": "spgls.attack",
-    "predict_attacked": "spgls.attack",
-    "robustness": "spgls.report",
+    "Robustness": "spgls.study.robustness",
+    "StackelbergRegressor": "spgls.estimators.regressor",
+    "StackelbergRegressorCV": "spgls.estimators.cv",
+    "make_attacked_scorer": "spgls.estimators.attack",
+    "predict_attacked": "spgls.estimators.attack",
+    "robustness": "spgls.study.robustness",
 }
 
 

@@ -11,7 +11,7 @@ _EXTRA = ("typer", "rich")
 def main() -> None:
     """Run the command line, or say what it needs."""
     try:
-        from spgls.cli import app
+        from spgls.cli.app import app
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA:

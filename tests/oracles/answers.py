@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from mpmath import mp, mpf
 
 import spgls
-from spgls.data import GameData
 from spgls.reduction import reduce_spectral
+from spgls.reduction.data import GameData
 from spgls.solvers import Spectral, Status
 
 from .exact_game import DIGITS, Instance, Truth

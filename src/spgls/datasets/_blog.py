@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from spgls.datasets._bunch import CC_BY, as_bunch, attackers, frames
 from spgls.datasets._find import find
 from spgls.datasets._source import Source, csv_table
-from spgls.goals import Shift
+from spgls.game.goals import Shift
 
 __all__ = ["BLOG", "load_blog_feedback"]
 

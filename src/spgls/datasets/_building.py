@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from spgls._types import Array
+from spgls.base.types import Array
 from spgls.datasets._bunch import CC_BY, as_bunch, attackers, frames
 from spgls.datasets._find import find
 from spgls.datasets._source import Source, check_table, needs
-from spgls.goals import Shift
+from spgls.game.goals import Shift
 
 __all__ = ["BUILDING", "load_residential_building"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from spgls._types import Array, Vector
-from spgls._validation import check_flag
+from spgls.base.types import Array, Vector
+from spgls.base.validation import check_flag
 from spgls.datasets._source import needs
-from spgls.goals import Goal
+from spgls.game.goals import Goal
 
 __all__ = ["CC_BY", "as_bunch", "attackers", "frames"]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from spgls._types import Array
+from spgls.base.types import Array
 from spgls.datasets._source import DataFileError, Source, needs
 
 __all__ = ["download"]

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spgls._types import Array
-from spgls._validation import check_flag, describe
+from spgls.base.types import Array
+from spgls.base.validation import check_flag, describe
 from spgls.datasets._download import download
 from spgls.datasets._source import DataFileError, Source, needs
 

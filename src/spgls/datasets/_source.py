@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spgls._types import Array
+from spgls.base.types import Array
 
 __all__ = ["DataFileError", "Source", "check_table", "csv_table", "digest", "needs"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from spgls._types import Vector
-from spgls._validation import check_choice, check_count, check_flag, check_number, describe
-from spgls.goals import Floor
+from spgls.base.types import Vector
+from spgls.base.validation import check_choice, check_count, check_flag, check_number, describe
+from spgls.game.goals import Floor
 
 __all__ = ["make_dense", "make_sparse"]
 

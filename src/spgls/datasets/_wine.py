@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from spgls.datasets._bunch import CC_BY, as_bunch, attackers, frames
 from spgls.datasets._find import find
 from spgls.datasets._source import Source, csv_table
-from spgls.goals import Floor
+from spgls.game.goals import Floor
 
 __all__ = ["WINE", "load_wine_quality"]
 

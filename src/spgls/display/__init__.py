@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from spgls.display.cv import CVDisplay
-from spgls.display.heatmap import GammaHeatmapDisplay
-from spgls.display.movement import MovementDisplay
-from spgls.display.path import PathDisplay
-from spgls.display.response import ResponseDisplay
-from spgls.display.tradeoff import TradeoffDisplay
+from spgls.display.cv_display import CVDisplay
+from spgls.display.heatmap_display import GammaHeatmapDisplay
+from spgls.display.movement_display import MovementDisplay
+from spgls.display.path_display import PathDisplay
+from spgls.display.response_display import ResponseDisplay
+from spgls.display.tradeoff_display import TradeoffDisplay
 
 __all__ = [
     "CVDisplay",

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from spgls._types import Vector
-from spgls._validation import check_choice, describe
+from spgls.base.types import Vector
+from spgls.base.validation import check_choice, describe
 
 __all__ = [
     "ATTACKED",

@@ -14,17 +14,17 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from spgls import StackelbergRegressorCV
-from spgls._columns import column_names, resolve_cost
-from spgls._sklearn import read_random_state
-from spgls._types import Vector
-from spgls._validation import check_number, check_strength, check_vector, describe
-from spgls.attack import facing
+from spgls.base.frames import column_names, resolve_cost
+from spgls.base.types import Vector
+from spgls.base.validation import check_number, check_strength, check_vector, describe
 from spgls.display._worlds import Judged
-from spgls.estimators import StackelbergRegressor
-from spgls.goals import check_goal, goals_of
+from spgls.estimators.attack import facing
+from spgls.estimators.conventions import read_random_state
+from spgls.estimators.regressor import StackelbergRegressor
+from spgls.game.goals import check_goal, goals_of
+from spgls.game.providers import Population, Provider, priced_norm
 from spgls.matrix import as_matrix
-from spgls.path import solve_path
-from spgls.providers import Population, Provider, priced_norm
+from spgls.study.path import solve_path
 
 __all__ = [
     "face",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from spgls._types import Array, Vector
-from spgls._validation import check_vector, describe
+from spgls.base.types import Array, Vector
+from spgls.base.validation import check_vector, describe
+from spgls.game.providers import Population
 from spgls.matrix import as_matrix
-from spgls.path import Path
-from spgls.providers import Population
+from spgls.study.path import Path
 
 __all__ = ["Course", "Judged", "check_strengths", "common", "read_path"]
 

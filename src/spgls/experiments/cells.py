@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spgls._types import Vector
+from spgls.base.types import Vector
 from spgls.experiments.cell import Cell, Data, Real, Synthetic, UnavailableError
 from spgls.experiments.experiment import SDPS
-from spgls.solve import solve
+from spgls.solvers.solve import solve
 
 __all__ = ["CURVES", "Game", "build", "measure"]
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from spgls.solvers.conic import memory_bytes
+from spgls.solvers.published.conic import memory_bytes
 
 __all__ = ["available_cores", "describe_environment", "environment", "memory_gib", "pinned"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix.protocol import RowMap
 
 __all__ = ["Between", "on_rows"]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spgls._types import Array, Vector
-from spgls._validation import describe
+from spgls.base.types import Array, Vector
+from spgls.base.validation import describe
 from spgls.matrix.between import on_rows
 from spgls.matrix.convert import as_matrix
 from spgls.matrix.pieces import Rows, chosen_rows, cuts

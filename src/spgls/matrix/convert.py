@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from spgls._validation import as_numbers, column_label, describe
+from spgls.base.validation import as_numbers, column_label, describe
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.protocol import VERBS, Matrix
 from spgls.matrix.sparse import SparseMatrix

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix.between import Between
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts

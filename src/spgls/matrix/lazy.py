@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr
 
-from spgls._types import EPS, Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.between import Between
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix.pieces import block_length, cuts
 from spgls.matrix.protocol import RowMap
 

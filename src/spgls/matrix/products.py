@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix import kernels
 from spgls.matrix.between import Between
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix.pieces import Rows
 from spgls.matrix.work import Work
 

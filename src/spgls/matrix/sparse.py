@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix.between import Between
 from spgls.matrix.dense import panel_moment
 from spgls.matrix.memory import FEW, InMemory, first_non_finite

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spgls.population.bound import interval_bound
 from spgls.population.moments import Group, GroupMoments, Moments
+from spgls.population.optimum import PopulationSolution, phi, solve_population
 from spgls.population.search import Outcome
-from spgls.population.solve import PopulationSolution, phi, solve_population
 
 __all__ = [
     "Group",

@@ -27,11 +27,11 @@ from math import sqrt
 
 import numpy as np
 
-from spgls._types import EPS, Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.population.moments import Numbers, column
 from spgls.population.multiplier import blocks
 from spgls.population.section import LOOSE, Dual, Sections
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 
 __all__ = [
     "between",

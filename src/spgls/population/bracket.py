@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls.base.types import EPS, Vector
 from spgls.population.moments import Numbers, either
 from spgls.population.section import Section
 

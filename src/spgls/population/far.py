@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls.base.types import EPS, Vector
 from spgls.population.moments import Numbers
 from spgls.population.section import Section, Sections
 

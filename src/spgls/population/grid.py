@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.population.far import above_infinity, approach, fall_to
 from spgls.population.kink import cancelling
 from spgls.population.moments import Moments

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
+from spgls.game.providers import Population
 from spgls.population.moments import left_by
-from spgls.providers import Population
 
 __all__ = ["Groups", "Reached"]
 

@@ -11,7 +11,7 @@ from math import exp
 
 import numpy as np
 
-from spgls._types import Vector
+from spgls.base.types import Vector
 from spgls.population.section import Sections
 
 __all__ = ["cancelling", "points_around"]

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.population.bracket import refine_many
 from spgls.population.far import far_margin
 from spgls.population.grid import GamesGrid
 from spgls.population.moments import column
 from spgls.population.multiplier import inner
+from spgls.population.optimum import PopulationSolution, confirm_single, solve_population
 from spgls.population.search import FLOOR, STEP
 from spgls.population.section import Sections
-from spgls.population.solve import PopulationSolution, confirm_single, solve_population
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 from spgls.sphere import dual_bounds, solve_sphere_many
 
 __all__ = ["PairOptima", "solve_pairs"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 
 __all__ = ["Group", "GroupMoments", "Moments", "Numbers", "column", "either", "left_by"]
 

@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 
-from spgls._types import EPS, Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.population.moments import Moments, Numbers, column
 
 __all__ = ["Multipliers", "blocks", "inner"]

@@ -6,7 +6,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 
-from spgls._types import Vector
+from spgls.base.types import Vector
 from spgls.population.bound import between, crude_end, crude_start, end_bound, taylor_bound
 from spgls.population.search import Search
 from spgls.population.section import Dual, Section

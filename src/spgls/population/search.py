@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls.base.types import EPS, Vector
 from spgls.population.bracket import cubic, cubic_root, refine
 from spgls.population.far import approach, fall_to, far_margin, far_turn, rounding
 from spgls.population.kink import points_around

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from spgls._types import EPS, Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.population.moments import GroupMoments, Moments, Numbers, column, either
 from spgls.population.multiplier import Multipliers, blocks, inner
-from spgls.reduced import ReducedGame
+from spgls.reduction.reduced import ReducedGame
 from spgls.sphere.pole import power_of_two
 
 __all__ = ["EXACT", "LOOSE", "Dual", "Section", "Sections", "Units"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spgls._types import Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.population.bracket import cubic
 from spgls.population.moments import Moments
 from spgls.population.section import Sections

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spgls.reduced import ReducedGame
-from spgls.reduction.krylov import KrylovSpace
+from spgls.reduction.exact import reduce_spectral
+from spgls.reduction.krylov_space import KrylovSpace
+from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction
 from spgls.reduction.ritz import KrylovReduction, reduce_krylov
-from spgls.reduction.spectral import reduce_spectral
 
 __all__ = [
     "KrylovReduction",

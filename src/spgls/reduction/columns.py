@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, lapack, qr, solve_triangular, svd
 
-from spgls._types import EPS, Array, Vector
-from spgls.layout import Layout
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import flush_columns
-from spgls.reduced import ReducedGame
+from spgls.reduction.layout import Layout
+from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, canonical_direction, eigen, remainders
-from spgls.sums import Origin, Sizes, triangle
+from spgls.reduction.sums import Origin, Sizes, triangle
 
 __all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from spgls._types import EPS, Array, Vector
-from spgls.data import GameData
-from spgls.layout import Layout
-from spgls.reduced import ReducedGame
-from spgls.sums import Sizes
+from spgls.base.types import EPS, Array, Vector
+from spgls.reduction.data import GameData
+from spgls.reduction.layout import Layout
+from spgls.reduction.reduced import ReducedGame
+from spgls.reduction.sums import Sizes
 
 __all__ = ["Reduction", "ReductionByData", "canonical_direction", "eigen", "remainders"]
 

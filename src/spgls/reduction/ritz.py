@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from spgls._types import EPS, Array, Vector
-from spgls.data import GameData
-from spgls.reduced import ReducedGame
-from spgls.reduction.krylov import KrylovSpace
+from spgls.base.types import EPS, Array, Vector
+from spgls.reduction.data import GameData
+from spgls.reduction.krylov_space import KrylovSpace
+from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import ReductionByData
 
 __all__ = ["KrylovReduction", "certainly_singular", "reduce_krylov", "start_block"]

@@ -14,13 +14,13 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import svd
 
-from spgls._types import EPS, Array, Vector
-from spgls.data import GameData
-from spgls.layout import times
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import block_length, flush_columns
-from spgls.reduced import ReducedGame
+from spgls.reduction.data import GameData
+from spgls.reduction.layout import times
+from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import ReductionByData, eigen, remainders
-from spgls.sums import triangle
+from spgls.reduction.sums import triangle
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
 

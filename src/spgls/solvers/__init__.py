@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from spgls.solvers.admm import ADMM
 from spgls.solvers.auto import Auto, Option, Plan, check_memory
-from spgls.solvers.base import (
+from spgls.solvers.dispatch import check_knows, play
+from spgls.solvers.iterative.iterate import Controls
+from spgls.solvers.krylov.solver import Krylov
+from spgls.solvers.published.admm import ADMM
+from spgls.solvers.published.bisection import Bisection
+from spgls.solvers.published.gltr import GLTR
+from spgls.solvers.published.ltrsr import LTRSR
+from spgls.solvers.published.rtr_newton import RTRNewton
+from spgls.solvers.published.sdp import SDP
+from spgls.solvers.published.socp import SOCP
+from spgls.solvers.registry import (
     Capabilities,
     PathSolver,
     PopulationSolver,
@@ -12,15 +21,6 @@ from spgls.solvers.base import (
     available_solvers,
     resolve,
 )
-from spgls.solvers.bisection import Bisection
-from spgls.solvers.dispatch import check_knows, play
-from spgls.solvers.gltr import GLTR
-from spgls.solvers.iterate import Controls
-from spgls.solvers.krylov import Krylov
-from spgls.solvers.ltrsr import LTRSR
-from spgls.solvers.rtr_newton import RTRNewton
-from spgls.solvers.sdp import SDP
-from spgls.solvers.socp import SOCP
 from spgls.solvers.solution import Solution, Stats, Status, Step, latest
 from spgls.solvers.spectral import Spectral
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar
 
-from spgls._machine import available_memory, threads
-from spgls.data import GameData
+from spgls.base.machine import available_memory, threads
+from spgls.game.providers import Population
 from spgls.matrix import Work
-from spgls.providers import Population
-from spgls.solvers.base import Capabilities, register_choice
+from spgls.reduction.data import GameData
 from spgls.solvers.cost import Cost, krylov_cost, krylov_pass, spectral_cost
-from spgls.solvers.iterate import Controls
-from spgls.solvers.krylov import Krylov
+from spgls.solvers.iterative.iterate import Controls
+from spgls.solvers.krylov.solver import Krylov
+from spgls.solvers.registry import Capabilities, register_choice
 from spgls.solvers.solution import Solution, Stats, Status
 from spgls.solvers.spectral import Spectral
 

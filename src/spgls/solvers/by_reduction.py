@@ -7,13 +7,12 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from spgls._types import EPS, Vector
-from spgls.data import GameData
+from spgls.base.types import EPS, Vector
+from spgls.game.providers import Population, priced_norm
 from spgls.population.groups import Groups, Reached
-from spgls.providers import Population, priced_norm
-from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction, reduce_spectral
-from spgls.small import Optima, solve_small
+from spgls.reduction.data import GameData
+from spgls.reduction.reduced import ReducedGame
 from spgls.solvers.recover import (
     Mask,
     Task,
@@ -23,6 +22,7 @@ from spgls.solvers.recover import (
     recover,
     squares_suffice,
 )
+from spgls.solvers.small import Optima, solve_small
 from spgls.solvers.solution import Solution
 from spgls.sphere import Certificate, build_certificate
 

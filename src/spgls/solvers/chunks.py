@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spgls.data import GameData
+from spgls.reduction.data import GameData
 
 __all__ = ["column_chunks"]
 

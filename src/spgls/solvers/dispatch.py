@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spgls.data import GameData
-from spgls.providers import Population
-from spgls.small import as_game, is_paper_game
+from spgls.game.providers import Population
+from spgls.reduction.data import GameData
 from spgls.solvers.auto import check_memory
-from spgls.solvers.base import PathSolver, PopulationSolver, Solver
-from spgls.solvers.iterate import Controls
+from spgls.solvers.iterative.iterate import Controls
+from spgls.solvers.registry import PathSolver, PopulationSolver, Solver
+from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Solution
 from spgls.solvers.spectral import Spectral
 

@@ -16,14 +16,14 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spgls._types import EPS, Array, Vector
-from spgls.data import GameData
+from spgls.base.types import EPS, Array, Vector
+from spgls.game.providers import Population, priced_norms
 from spgls.population.groups import Groups, Reached
-from spgls.providers import Population, priced_norms
-from spgls.reduced import ReducedGame
 from spgls.reduction import Reduction
-from spgls.small import Optima
+from spgls.reduction.data import GameData
+from spgls.reduction.reduced import ReducedGame
 from spgls.solvers.chunks import column_chunks
+from spgls.solvers.small import Optima
 from spgls.solvers.solution import Solution, Stats, Status, status_of
 from spgls.sphere import build_certificate
 

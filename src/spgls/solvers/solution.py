@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from spgls._types import Vector
+from spgls.base.types import Vector
 from spgls.sphere.certificate import Certificate
 
 __all__ = ["Solution", "Stats", "Status", "Step", "latest", "status_of"]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spgls.data import GameData
-from spgls.providers import Population
-from spgls.reduced import ReducedGame
-from spgls.small import Optima, solve_small
-from spgls.solvers.base import Capabilities, register
+from spgls.game.providers import Population
+from spgls.reduction.data import GameData
+from spgls.reduction.reduced import ReducedGame
 from spgls.solvers.by_reduction import Engine, solve_by_reduction
-from spgls.solvers.iterate import Controls
+from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.recover import Clock, Task
+from spgls.solvers.registry import Capabilities, register
+from spgls.solvers.small import Optima, solve_small
 from spgls.solvers.solution import Solution
 
 __all__ = ["Spectral"]

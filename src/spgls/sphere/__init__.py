@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spgls.sphere.by_eigen import DensePoint, solve_dense
 from spgls.sphere.certificate import (
     Certificate,
     build_certificate,
@@ -11,7 +12,6 @@ from spgls.sphere.certificate import (
     stationarity,
     stationarity_unit,
 )
-from spgls.sphere.dense import DensePoint, solve_dense
 from spgls.sphere.fixed_norm import solve_fixed_norm
 from spgls.sphere.point import Outcome, SmallSolution, SmallSolutions
 from spgls.sphere.problem import from_sphere, scls_terms, to_sphere

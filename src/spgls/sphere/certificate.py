@@ -19,8 +19,8 @@ from typing import Literal
 
 import numpy as np
 
-from spgls._types import EPS
-from spgls.reduced import ReducedGame
+from spgls.base.types import EPS
+from spgls.reduction.reduced import ReducedGame
 from spgls.sphere.each import Each, choose, column, dots
 from spgls.sphere.point import SmallSolution, SmallSolutions, wanted
 

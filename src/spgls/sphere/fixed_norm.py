@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spgls._types import EPS, Vector
+from spgls.base.types import EPS, Vector
 
 __all__ = ["FixedNormPoint", "solve_fixed_norm"]
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from spgls._types import Array, Vector
-from spgls._vector import dot, norm
+from spgls.base.types import Array, Vector
+from spgls.base.vector import dot, norm
 
 __all__ = ["LinearMap", "SphereProblem", "Targets"]
 

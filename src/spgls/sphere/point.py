@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from spgls._types import Array, Vector
-from spgls.reduced import ReducedGame
+from spgls.base.types import Array, Vector
+from spgls.reduction.reduced import ReducedGame
 from spgls.sphere.each import Each, any_of, column, dots
 from spgls.sphere.pole import Pole, ScaledGame
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spgls._types import Array, Vector
-from spgls._vector import dot
+from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 
 __all__ = ["GamePoint", "SpherePoint", "from_sphere", "scls_terms", "to_sphere"]
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spgls._types import EPS
-from spgls.reduced import ReducedGame
+from spgls.base.types import EPS
+from spgls.reduction.reduced import ReducedGame
 from spgls.sphere.each import Each, any_of, choose, column, dots
 from spgls.sphere.point import (
     SEVERAL,

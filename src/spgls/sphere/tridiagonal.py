@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal, lapack
 
-from spgls._types import EPS, Vector
+from spgls.base.types import EPS, Vector
 
 __all__ = ["TridiagonalPoint", "lowest_eigenvalue", "solve_tridiagonal"]
 

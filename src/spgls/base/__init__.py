@@ -1,0 +1,1 @@
+"""What every other package may use: types, checks of input, the machine, plain vectors."""

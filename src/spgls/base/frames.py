@@ -1,0 +1,126 @@
+"""Columns of data frames: costs given by name, and results in the container they came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from spgls.base.types import Array, Vector
+from spgls.base.validation import check_cost, describe
+
+__all__ = ["column_names", "in_container_of", "resolve_cost"]
+
+_EXACT, _AFTER_PREFIX, _GROUP = range(3)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of a data frame's columns; None where they have none."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = list(columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def in_container_of(X: Any, values: Array) -> Any:
+    """Return values in the container of ``X``: an array, or a data frame with its labels."""
+    if not hasattr(X, "columns"):
+        return values
+    if hasattr(X, "index"):
+        return type(X)(values, columns=X.columns, index=X.index)
+    return type(X)(values, schema=list(X.columns))
+
+
+def resolve_cost(
+    feature_cost: Any, columns: int, names: Sequence[str] | None, table: str = "X"
+) -> Vector | None:
+    """Return costs per column from an array, or from a mapping by column name.
+
+    Parameters
+    ----------
+    feature_cost : array-like, mapping or None
+        A name means the column of exactly that name; else those it names after a ``__``, as a
+        ColumnTransformer writes them; else those that begin with it and ``_``, as one-hot encoders
+        write them. Of several names that mean one column the closest wins. Columns that nobody
+        names cost one.
+    columns : int
+        Number of columns.
+    names : list of str or None
+        Their names.
+    table : str
+        How errors call the data.
+    """
+    if not isinstance(feature_cost, Mapping):
+        return check_cost(feature_cost, columns, f"column of {table}")
+    prices = {key: _price(key, value) for key, value in feature_cost.items()}
+    if not prices:
+        return None
+    if names is None:
+        raise ValueError(
+            f"feature_cost gives costs by column name, but the columns of {table} have no names. "
+            "Pass a data frame, or one cost per column; after a ColumnTransformer or another "
+            "transformer, call its set_output(transform='pandas')."
+        )
+    cost = np.ones(columns)
+    rank: list[tuple[int, int] | None] = [None] * columns
+    for key, price in prices.items():
+        level, hits = _matches(key, names)
+        for at in hits:
+            closeness = (level, -len(key))
+            best = rank[at]
+            if best is None or closeness < best:
+                rank[at] = closeness
+                cost[at] = price
+    return cost
+
+
+def _price(key: Any, value: Any) -> float:
+    """Check one entry of a mapping."""
+    if not isinstance(key, str):
+        raise TypeError(
+            f"feature_cost must have column names as keys; got the key {describe(key)}. "
+            "Pass an array with one cost per column instead."
+        )
+    try:
+        cost = check_cost([value], 1)
+    except (TypeError, ValueError):
+        raise _refusal(value)(
+            f"feature_cost[{key!r}] must be a positive number, inf for a feature that cannot be "
+            f"changed; got {describe(value)}."
+        ) from None
+    assert cost is not None
+    return float(cost[0])
+
+
+def _refusal(value: Any) -> type[Exception]:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return ValueError if number else TypeError
+
+
+def _matches(key: str, names: Sequence[str]) -> tuple[int, list[int]]:
+    """Columns that a name means, and how closely it does."""
+    tests: tuple[Callable[[str], bool], ...] = (
+        lambda name: name == key,
+        lambda name: key in _tails(name),
+        lambda name: any(tail.startswith(f"{key}_") for tail in (name, *_tails(name))),
+    )
+    for level, test in zip((_EXACT, _AFTER_PREFIX, _GROUP), tests, strict=True):
+        hits = [at for at, name in enumerate(names) if test(name)]
+        if hits:
+            return level, hits
+    short = {tail for name in names for tail in (name, *_tails(name))}
+    near = get_close_matches(key, sorted(short), n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+    raise ValueError(f"feature_cost names {key!r}, which no column is called: {shown}.{hint}")
+
+
+def _tails(name: str) -> Iterator[str]:
+    """What follows each ``__`` of a name."""
+    at = name.find("__")
+    while at >= 0:
+        yield name[at + 2 :]
+        at = name.find("__", at + 2)

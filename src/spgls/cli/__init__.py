@@ -1,0 +1,1 @@
+"""The command line and its demonstration; only these print."""

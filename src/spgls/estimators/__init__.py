@@ -1,0 +1,14 @@
+"""Where scikit-learn is met: estimators, cross-validation, attacked predictions and scores."""
+
+from __future__ import annotations
+
+from spgls.estimators.attack import make_attacked_scorer, predict_attacked
+from spgls.estimators.cv import StackelbergRegressorCV
+from spgls.estimators.regressor import StackelbergRegressor
+
+__all__ = [
+    "StackelbergRegressor",
+    "StackelbergRegressorCV",
+    "make_attacked_scorer",
+    "predict_attacked",
+]

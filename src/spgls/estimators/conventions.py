@@ -1,0 +1,179 @@
+"""Where an estimator meets scikit-learn: reading, warning, callbacks, display in notebooks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from spgls.base.types import Vector
+from spgls.base.validation import as_numbers, check_rng
+from spgls.matrix import refuse_matrix_object
+from spgls.solvers import Solution, Status, Step
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    # A warning is the caller's of fit, and the decorator stands between.
+    _CALLER = 4
+except ImportError:  # scikit-learn before 1.9
+    _CALLER = 3
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Leave a method as it is."""
+        return method
+
+
+__all__ = [
+    "READS",
+    "CallbackSupportMixin",
+    "Progress",
+    "html_table",
+    "read_again",
+    "read_random_state",
+    "read_rows",
+    "warn_of_scale",
+    "warn_of_status",
+    "with_callbacks",
+]
+
+#: What is taken as it comes: rows of either precision, stored by rows or columns if sparse.
+READS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
+#: Goals further from the labels than this many of their standard deviations are on another scale.
+_FAR = 10.0
+_UNFINISHED = (Status.ITERATION_LIMIT, Status.STATIONARY, Status.INACCURATE, Status.FAILED)
+
+
+class Progress:
+    """The tasks of one fit, as scikit-learn's callbacks see them: the fit and its iterations.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is fitted.
+    iterative : bool
+        Whether its solver reports iterations.
+    **told
+        What callbacks may ask for: X, y and metadata.
+    """
+
+    def __init__(self, estimator: Any, iterative: bool, **told: Any) -> None:
+        self._estimator = estimator
+        self._told = told
+        self._fit: Any = None
+        if getattr(estimator, "_skl_callbacks", None):
+            # How many iterations it will take is not known beforehand.
+            subtasks = None if iterative else 0
+            self._fit = estimator._init_callback_context(max_subtasks=subtasks)
+            self._fit.call_on_fit_task_begin(estimator=estimator, **told)
+
+    @property
+    def on_step(self) -> Callable[[Step], bool] | None:
+        """Callback for a solver, which tells it to stop where one of scikit-learn's does."""
+        return None if self._fit is None or self._fit.max_subtasks == 0 else self._step
+
+    def _step(self, step: Step) -> bool:
+        task = self._fit.subcontext(task_name=f"iteration {step.iteration}")
+        task.call_on_fit_task_begin(estimator=self._estimator, **self._told)
+        return bool(task.call_on_fit_task_end(estimator=self._estimator, **self._told))
+
+    def end(self) -> None:
+        """Tell the callbacks that the estimator is fitted."""
+        if self._fit is not None:
+            self._fit.call_on_fit_task_end(
+                estimator=self._estimator, reconstruction_attributes={}, **self._told
+            )
+
+
+def html_table(rows: dict[str, str]) -> str:
+    """Return a small table of two columns."""
+    cells = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>"
+        for name, value in rows.items()
+    )
+    return f"<table class='spgls-fit'><tbody>{cells}</tbody></table>"
+
+
+def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Rows and labels by scikit-learn's rules, and errors that name what is wrong."""
+    refuse_matrix_object(X, "X")
+    try:
+        table, labels = validate_data(model, X, y, y_numeric=True, **READS)
+        labels = labels.astype(np.float64, copy=False)
+    except ValueError as error:
+        _refuse_text(error, X, y)
+        raise
+    return table, labels
+
+
+def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
+    """Rows for a model that is fitted already."""
+    refuse_matrix_object(X, "X")
+    how = READS if accept_sparse else READS | {"accept_sparse": False}
+    try:
+        return validate_data(model, X, reset=False, **how)
+    except ValueError as error:
+        _refuse_text(error, X)
+        raise
+
+
+def _refuse_text(error: ValueError, X: Any, y: Any = None) -> None:
+    """Raise an error that says where text was found, if that was the trouble."""
+    if "string" not in str(error):
+        return
+    try:
+        if not sp.issparse(X):
+            as_numbers(X, "X", "a table of numbers (array, data frame or SciPy sparse matrix)")
+        if y is not None:
+            as_numbers(y, "y")
+    except TypeError as closer:
+        raise closer from None
+
+
+def read_random_state(value: Any) -> np.random.Generator | None:
+    """Return a generator from anything scikit-learn takes for one."""
+    if isinstance(value, np.random.RandomState):
+        return np.random.default_rng(value.randint(np.iinfo(np.int32).max))
+    try:
+        return check_rng(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"random_state{str(error).removeprefix('rng')}") from None
+
+
+def warn_of_scale(y: Vector, z: Vector) -> None:
+    """Warn where goals can hardly be meant in the units of the labels."""
+    # By inner products, which cost a fraction of np.std.
+    less_mean = y - y.sum() / len(y)
+    spread = float(np.sqrt(less_mean @ less_mean / len(y)))
+    away = float(np.abs(z - y).sum()) / len(y)
+    if away > _FAR * spread > 0.0:
+        warnings.warn(
+            f"The goals z lie on average {away / spread:.3g} standard deviations of y from the "
+            "labels, which suggests another scale. A TransformedTargetRegressor transforms y only: "
+            "pass z, or the level of a goal, on the scale of the transformed y.",
+            UserWarning,
+            stacklevel=_CALLER,
+        )
+
+
+def warn_of_status(solution: Solution) -> None:
+    """Warn where a fit is not a certified optimum, unless the user stopped it."""
+    status = solution.status
+    if status.ok or status is Status.STOPPED:
+        return
+    category = ConvergenceWarning if status in _UNFINISHED else UserWarning
+    proof = solution.certificate
+    warnings.warn(
+        f"{status.value}, relative gap {proof.relative_gap:.2g}. {status.advice}",
+        category,
+        stacklevel=_CALLER,
+    )

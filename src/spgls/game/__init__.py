@@ -1,0 +1,1 @@
+"""Who plays: providers and what they want, how they respond, how strong they are."""

@@ -1,0 +1,265 @@
+"""What providers want: goals as functions of the true labels.
+
+A goal is any callable that takes the labels and returns one wanted prediction per row. Those here
+are small objects with parameters, so that a grid search can vary them (``goal__level``), a pickle
+can hold them and a report can print them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+
+from spgls.base.types import Vector
+from spgls.base.validation import as_numbers, check_number, check_vector, describe
+
+__all__ = [
+    "Cap",
+    "Constant",
+    "Floor",
+    "Goal",
+    "GoalLike",
+    "Scale",
+    "Shift",
+    "check_goal",
+    "goals_of",
+]
+
+#: Anything that turns labels into goals.
+GoalLike: TypeAlias = Callable[[Vector], Any]
+_Self = TypeVar("_Self", bound="Goal")
+
+
+@dataclass(repr=False)
+class Goal:
+    """What goals with parameters share: scikit-learn's ``get_params`` and ``set_params``."""
+
+    optional: ClassVar[tuple[str, ...]] = ("lower", "upper")
+
+    def __post_init__(self) -> None:
+        for name, value in self.get_params().items():
+            if value is not None or name not in self.optional:
+                check_number(value, name)
+        lower, upper = getattr(self, "lower", None), getattr(self, "upper", None)
+        if lower is not None and upper is not None and lower > upper:
+            raise ValueError(
+                f"lower must not be above upper; got lower={lower!r} and upper={upper!r}."
+            )
+
+    def __call__(self, y: Any) -> Vector:
+        """Return the goal of each row from its label.
+
+        Parameters
+        ----------
+        y : array-like of shape (m,)
+            True labels.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        wanted = self._wanted(as_numbers(y, "y").astype(np.float64, copy=False))
+        lower, upper = getattr(self, "lower", None), getattr(self, "upper", None)
+        return wanted if lower is None and upper is None else np.clip(wanted, lower, upper)
+
+    def _wanted(self, y: Vector) -> Vector:
+        raise NotImplementedError
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Ignored; goals hold numbers only.
+
+        Returns
+        -------
+        dict
+        """
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_params(self: _Self, **params: Any) -> _Self:
+        """Change parameters in place.
+
+        Parameters
+        ----------
+        **params
+            New values by name.
+
+        Returns
+        -------
+        Goal
+            Itself.
+        """
+        allowed = self.get_params()
+        for name in params:
+            if name not in allowed:
+                raise ValueError(
+                    f"{name} is not a parameter of {type(self).__name__}; "
+                    f"it has {', '.join(allowed)}."
+                )
+        # Checked as a whole before anything changes.
+        type(self)(**(allowed | params))
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        given = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if field.default is MISSING or getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+@dataclass(repr=False)
+class Shift(Goal):
+    """Everyone would like the prediction to be off by the same amount.
+
+    Parameters
+    ----------
+    amount : float
+        What is added to the label; negative to be rated lower.
+    lower, upper : float, optional
+        Bounds of the goals, such as the ends of a scale of marks.
+
+    Notes
+    -----
+    With an intercept an unbounded shift teaches the learner nothing: it reads the labels off the
+    goals. See the page on choosing a game.
+
+    Examples
+    --------
+    >>> from spgls import Shift
+    >>> Shift(2.0, upper=10.0)([5.0, 9.0])
+    array([ 7., 10.])
+    """
+
+    amount: float
+    lower: float | None = None
+    upper: float | None = None
+
+    def _wanted(self, y: Vector) -> Vector:
+        return y + self.amount
+
+
+@dataclass(repr=False)
+class Scale(Goal):
+    """Everyone would like the prediction to be a multiple of the truth.
+
+    Parameters
+    ----------
+    factor : float
+        What the label is multiplied by.
+    lower, upper : float, optional
+        Bounds of the goals.
+
+    Examples
+    --------
+    >>> from spgls import Scale
+    >>> Scale(0.5, lower=20.0)([30.0, 100.0])
+    array([20., 50.])
+    """
+
+    factor: float
+    lower: float | None = None
+    upper: float | None = None
+
+    def _wanted(self, y: Vector) -> Vector:
+        return y * self.factor
+
+
+@dataclass(repr=False)
+class Floor(Goal):
+    """Those below a level would like to reach it; the others want the truth.
+
+    Parameters
+    ----------
+    level : float
+        The least prediction that anyone would like.
+
+    Examples
+    --------
+    >>> from spgls import Floor
+    >>> Floor(6.0)([3.0, 8.0])
+    array([6., 8.])
+    """
+
+    level: float
+
+    def _wanted(self, y: Vector) -> Vector:
+        return np.maximum(y, self.level)
+
+
+@dataclass(repr=False)
+class Cap(Goal):
+    """Those above a level would like to be at it; the others want the truth.
+
+    Parameters
+    ----------
+    level : float
+        The largest prediction that anyone would like.
+
+    Examples
+    --------
+    >>> from spgls import Cap
+    >>> Cap(100.0)([80.0, 250.0])
+    array([ 80., 100.])
+    """
+
+    level: float
+
+    def _wanted(self, y: Vector) -> Vector:
+        return np.minimum(y, self.level)
+
+
+@dataclass(repr=False)
+class Constant(Goal):
+    """Everyone would like the same prediction, whatever the truth.
+
+    Parameters
+    ----------
+    level : float
+        The prediction that everyone would like.
+
+    Examples
+    --------
+    >>> from spgls import Constant
+    >>> Constant(8.0)([3.0, 5.0])
+    array([8., 8.])
+    """
+
+    level: float
+
+    def _wanted(self, y: Vector) -> Vector:
+        return np.full_like(y, self.level)
+
+
+def check_goal(goal: Any) -> GoalLike | None:
+    """Return something that turns labels into goals, or None."""
+    if goal is None or (callable(goal) and not isinstance(goal, type)):
+        checked: GoalLike | None = goal
+        return checked
+    raise TypeError(
+        "goal must be None, a goal such as Floor(250), or a function of y that returns one number "
+        f"per row; got {describe(goal)}."
+    )
+
+
+def goals_of(goal: GoalLike, y: Vector) -> Vector:
+    """Apply a goal to labels, and refuse what is not one finite number per row.
+
+    The goal gets a copy: a function that works in place must not change the labels.
+    """
+    z = goal(np.array(y, dtype=np.float64))
+    try:
+        return check_vector(z, "z", len(y), "row of X")
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"goal must return one finite number per row, {len(y)}; {goal!r} did not: {error}"
+        ) from None

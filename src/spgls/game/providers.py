@@ -1,0 +1,180 @@
+"""Who the providers are: one facing a model, or a population of honest and strategic ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from spgls.base.types import Array, Vector
+from spgls.base.validation import check_number, check_vector
+from spgls.base.vector import dot
+from spgls.matrix import Matrix
+
+__all__ = ["Population", "Provider", "priced_norm", "priced_norms"]
+
+#: Shares may miss one by the rounding of their decimals; by more, a group was forgotten.
+_SUM = 1e-9
+
+
+def priced_norm(coef: Vector, cost: Vector | None) -> float:
+    """``q = sum_j w_j^2/c_j``: what a unit of prediction is worth to a provider."""
+    return dot(coef, coef if cost is None else coef / cost)
+
+
+def priced_norms(coef: Array, cost: Vector | None) -> Vector:
+    """``q`` of each column of coefficients."""
+    priced = coef if cost is None else coef / cost[:, None]
+    return np.asarray(np.einsum("ij,ij->j", coef, priced))
+
+
+@dataclass(frozen=True, eq=False)
+class Provider:
+    """A provider facing a published linear model.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n,)
+        The model's coefficients.
+    intercept : float
+        Its intercept.
+    gamma : float or ndarray of shape (m,)
+        Strength, one for all or one per row; ``inf`` is an honest provider.
+    cost : ndarray of shape (n,), optional
+        Cost of a squared unit of change of each feature, ``inf`` if it cannot be changed.
+    """
+
+    coef: Vector
+    intercept: float
+    gamma: float | Vector
+    cost: Vector | None
+
+    @property
+    def reach(self) -> float:
+        """Squared priced norm of the coefficients, ``q``."""
+        return priced_norm(self.coef, self.cost)
+
+    @property
+    def alpha(self) -> float | Vector:
+        """``q/gamma``; zero for an honest provider."""
+        return self.reach / self.gamma
+
+    @property
+    def direction(self) -> Vector:
+        """How features move per unit of step."""
+        return self.coef if self.cost is None else self.coef / self.cost
+
+    def predict(self, matrix: Matrix) -> Vector:
+        """Predictions on rows as they are."""
+        return matrix.apply(self.coef) + self.intercept
+
+    def step(self, prediction: Vector, z: Vector) -> Vector:
+        """How far along :attr:`direction` each row moves."""
+        return np.asarray((z - prediction) / (self.gamma + self.reach))
+
+    def induced(self, prediction: Vector, z: Vector) -> Vector:
+        """Predictions after the rows moved."""
+        alpha = self.alpha
+        share = 1.0 / (1.0 + alpha)
+        return np.asarray(share * prediction + (alpha * share) * z)
+
+
+class _Checked(tuple[float, ...]):
+    """Strengths that need not be looked at again."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Population:
+    """Groups of providers of different strength who face the same model.
+
+    Parameters
+    ----------
+    gammas : array-like of shape (k,)
+        Strength of each group, positive; ``inf`` is a group of honest providers.
+    shares : array-like of shape (k,)
+        Share of each group; not negative, one in sum.
+
+    Examples
+    --------
+    >>> from spgls import Population
+    >>> Population([float("inf"), 0.1, 0.5], [0.7, 0.2, 0.1])
+    Population(70% honest, 20% gamma 0.1, 10% gamma 0.5)
+    >>> Population.mixed(0.1, honest=0.5)
+    Population(50% honest, 50% gamma 0.1)
+    """
+
+    gammas: tuple[float, ...]
+    shares: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if type(self.gammas) is _Checked:
+            return
+        gammas = check_vector(self.gammas, "gammas", None, "group", infinite=True)
+        shares = check_vector(self.shares, "shares", len(gammas), "entry of gammas")
+        if (gammas <= 0.0).any():
+            at = int(np.flatnonzero(gammas <= 0.0)[0])
+            raise ValueError(
+                f"gammas must be positive, inf for honest providers; entry {at} is {gammas[at]}."
+            )
+        if (shares < 0.0).any():
+            at = int(np.flatnonzero(shares < 0.0)[0])
+            raise ValueError(f"shares must not be negative; entry {at} is {shares[at]}.")
+        total = math.fsum(shares)
+        if abs(total - 1.0) > _SUM:
+            raise ValueError(
+                f"shares must sum to one; they sum to {total:.10g}. "
+                "Divide by their sum, or add the group that is missing."
+            )
+        object.__setattr__(self, "gammas", tuple(float(gamma) for gamma in gammas))
+        object.__setattr__(self, "shares", tuple(float(share / total) for share in shares))
+
+    @classmethod
+    def mixed(cls, gamma: float, honest: float = 0.5) -> Population:
+        """A share of honest providers, and the rest of one strength.
+
+        Parameters
+        ----------
+        gamma : float
+            Strength of the strategic providers.
+        honest : float
+            Share of the honest ones, from zero to one.
+        """
+        strength = check_number(gamma, "gamma", above=0.0)
+        share = check_number(honest, "honest", at_least=0.0, at_most=1.0)
+        return cls((math.inf, strength), (share, 1.0 - share))
+
+    @classmethod
+    def of_one(cls, gamma: float) -> Population:
+        """Everybody of one strength, which was checked already; for many of them.
+
+        Parameters
+        ----------
+        gamma : float
+            Strength, positive.
+        """
+        return cls(_Checked((gamma,)), (1.0,))
+
+    @property
+    def honest(self) -> float:
+        """Share of the honest providers."""
+        pairs = zip(self.gammas, self.shares, strict=True)
+        return math.fsum(share for gamma, share in pairs if math.isinf(gamma))
+
+    def merged(self) -> Population:
+        """The same people in the fewest groups: equal strengths together, empty groups dropped."""
+        total: dict[float, float] = {}
+        for gamma, share in zip(self.gammas, self.shares, strict=True):
+            if share > 0.0:
+                total[gamma] = total.get(gamma, 0.0) + share
+        ordered = sorted(total)
+        return Population(tuple(ordered), tuple(total[gamma] for gamma in ordered))
+
+    def __repr__(self) -> str:
+        groups = [
+            f"{100 * share:.4g}% " + ("honest" if math.isinf(gamma) else f"gamma {gamma:.6g}")
+            for gamma, share in zip(self.gammas, self.shares, strict=True)
+        ]
+        return f"Population({', '.join(groups)})"

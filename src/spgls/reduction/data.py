@@ -1,0 +1,260 @@
+"""The rows of a game, validated once, and the pieces of Theorem A that are made from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lstsq
+
+from spgls.base.types import EPS, Array, Vector
+from spgls.base.validation import check_cost, check_flag, check_vector, check_weight
+from spgls.base.vector import dot, norm
+from spgls.game.response import Provider
+from spgls.matrix import (
+    Matrix,
+    ProjectedMatrix,
+    ScaledMatrix,
+    Work,
+    as_matrix,
+    flush_columns,
+    range_basis,
+    refuse_non_finite,
+)
+from spgls.matrix.lazy import ROUNDING
+from spgls.reduction.layout import Layout, times
+from spgls.reduction.sums import Origin, Sizes
+
+__all__ = ["GameData"]
+
+
+@dataclass(frozen=True, eq=False)
+class GameData:
+    """Rows, labels, goals and weights, and what the columns mean: all but the providers' strength.
+
+    Theorem A: with ``v_j = w_j/sqrt(c_j)`` over changeable features, ``A = S^{1/2} X C^{1/2}`` and
+    ``P`` the projector away from intercept and immutable features, the game is the paper's sphere
+    problem on ``PA, Py, Pz``. This object owns that change of variables; reductions and solvers
+    see only its pieces.
+    """
+
+    matrix: Matrix
+    y: Vector
+    z: Vector
+    weight: Vector | None
+    layout: Layout
+    source: Any = None
+
+    @classmethod
+    def from_user(
+        cls,
+        X: Any,
+        y: Any,
+        z: Any,
+        *,
+        fit_intercept: Any = False,
+        feature_cost: Any = None,
+        sample_weight: Any = None,
+    ) -> GameData:
+        """Validate what a user passed."""
+        matrix = as_matrix(X, check_finite=False)
+        m, n = matrix.shape
+        return cls(
+            matrix=matrix,
+            y=check_vector(y, "y", m, "row of X"),
+            z=check_vector(z, "z", m, "row of X"),
+            weight=check_weight(sample_weight, m),
+            layout=Layout(
+                n,
+                cost=check_cost(feature_cost, n),
+                fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+            ),
+            source=X,
+        )
+
+    def check_finite(self, result: Array | None = None) -> None:
+        """Refuse data that is not finite.
+
+        Parameters
+        ----------
+        result : ndarray, optional
+            Something computed from all of the data, in which every entry that is not finite has
+            left its mark: then the data is read again only if it has to be.
+        """
+        if result is not None and np.isfinite(result).all():
+            return
+        refuse_non_finite(self.matrix, "X", self.source)
+        if result is not None:
+            raise ValueError(
+                "X, y or z hold numbers too large to be squared in double precision; "
+                "bring them to a smaller scale."
+            )
+
+    @cached_property
+    def reductions(self) -> dict[str, Any]:
+        """What the data was reduced to so far, by engine."""
+        return {}
+
+    @cached_property
+    def root_weight(self) -> Vector | None:
+        """``S^{1/2}``."""
+        return None if self.weight is None else np.sqrt(self.weight)
+
+    @cached_property
+    def centred(self) -> tuple[Vector, Vector]:
+        """Labels and goals less their weighted means, if there is an intercept.
+
+        A remainder below 1e-14 of the original is rounding: it is set to zero, and goals that
+        differ from the labels by a constant become equal to them.
+        """
+        if not self.layout.fit_intercept:
+            return self.y, self.z
+        y, z = self._less_mean(self.y), self._less_mean(self.z)
+        gap = self._less_mean(self.z - self.y)
+        if self._size(gap) <= 1e-14 * (self._size(self.y) + self._size(self.z)):
+            z = y
+        return y, z
+
+    def _mean(self, t: Vector) -> float:
+        return float((t if self.weight is None else self.weight * t).sum()) / self.total_weight
+
+    def _less_mean(self, t: Vector) -> Vector:
+        rest = t - self._mean(t)
+        # A second subtraction removes the rounding of the first mean.
+        rest -= self._mean(rest)
+        return np.zeros_like(t) if self._size(rest) <= 1e-14 * self._size(t) else rest
+
+    def _size(self, t: Vector) -> float:
+        return float(np.sqrt(dot(t, t if self.weight is None else self.weight * t)))
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Number of rows, counted by weight."""
+        return float(self.matrix.shape[0] if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """What rounding is measured by."""
+        y, z, centred_y, centred_z = (self._size(t) for t in (self.y, self.z, *self.centred))
+        gap = self.loss(self.y - self.z)
+        return Sizes(y, z, centred_y, centred_z, gap, self.total_weight)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What is subtracted before anything is added up; nothing without an intercept."""
+        if not self.layout.fit_intercept:
+            return Origin()
+        # Entries that are not finite are found in what comes of them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = self.matrix.typical_row(self.weight)
+        return Origin(row, self._mean(self.y), self._mean(self.z))
+
+    def beside(self, rows: Any) -> Array:
+        """What is added up beside some rows: labels and goals less the origin, and ones."""
+        y, z = (t[rows] for t in self.centred)
+        block = np.ones((len(y), 2 + self.layout.fit_intercept))
+        block[:, 0], block[:, 1] = y, z
+        return block
+
+    @cached_property
+    def work(self) -> Work:
+        """How much work the changeable columns are."""
+        return self.matrix.work.of_columns(len(self.layout.changeable))
+
+    @cached_property
+    def priced(self) -> ScaledMatrix:
+        """``A = S^{1/2} X_M C^{1/2}``, lazily."""
+        columns = self.layout.changeable if len(self.layout.immutable) else None
+        return ScaledMatrix(self.matrix, self.root_weight, columns, self.layout.price)
+
+    @cached_property
+    def free_basis(self) -> Array:
+        """Orthonormal basis of ``S^{1/2}[1, X_immutable]``; it needs m times its size in memory."""
+        m = self.matrix.shape[0]
+        columns = [np.ones((m, 1))] if self.layout.fit_intercept else []
+        if len(self.layout.immutable):
+            self.check_finite()
+            fixed = self._immutable_columns()
+            # Without its mean a column is not swallowed by the intercept's.
+            columns.append(fixed - fixed.mean(axis=0) if self.layout.fit_intercept else fixed)
+        if not columns:
+            return np.zeros((m, 0))
+        block = np.hstack(columns)
+        return range_basis(times(self.root_weight, block))
+
+    @cached_property
+    def projected(self) -> ProjectedMatrix | ScaledMatrix:
+        """``PA``, lazily: what the iterative methods work on."""
+        if self.free_basis.shape[1] == 0:
+            return self.priced
+        return ProjectedMatrix(self.priced, self.free_basis)
+
+    @cached_property
+    def projected_targets(self) -> tuple[Array, Vector]:
+        """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
+        targets = times(self.root_weight, np.array(self.centred).T)
+        before = np.sqrt(np.einsum("ij,ij->j", targets, targets))
+        basis = self.free_basis
+        if basis.shape[1]:
+            for _ in range(2):
+                targets = targets - basis @ (basis.T @ targets)
+            flush_columns(targets, before, basis.shape[1])
+        gap = targets[:, 0] - targets[:, 1]
+        if norm(gap) <= ROUNDING * before.sum():
+            targets[:, 1] = targets[:, 0]
+        return targets, before
+
+    def free_coefficients(self, v: Array, alpha: float | Vector) -> Array:
+        """Best coefficients of the immutable columns for given ``v``, by least squares.
+
+        One ``v`` and its ``alpha``, or a column of the former for each of the latter.
+        """
+        f = len(self.layout.immutable)
+        if f == 0:
+            return np.zeros((0, *v.shape[1:]))
+        columns = self._immutable_columns()
+        target = -self.matrix.apply(self.layout.coefficients(v, np.zeros((f, *v.shape[1:]))))
+        target = (target.T + self.y + np.multiply.outer(alpha, self.y - self.z)).T
+        if self.layout.fit_intercept:
+            columns = columns - np.average(columns, axis=0, weights=self.weight)
+            target = target - np.average(target, axis=0, weights=self.weight)
+        columns, target = times(self.root_weight, columns), times(self.root_weight, target)
+        norms = np.linalg.norm(columns, axis=0)
+        unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        solution, *_ = lstsq(columns * unit, target, cond=8 * max(columns.shape) * EPS)
+        return times(unit, solution)
+
+    def _immutable_columns(self) -> Array:
+        picked = np.zeros((self.matrix.shape[1], len(self.layout.immutable)))
+        picked[self.layout.immutable, np.arange(len(self.layout.immutable))] = 1.0
+        return self.matrix.apply(picked)
+
+    def best_intercept(self, linear: Vector, alpha: float) -> float:
+        """Best intercept for given ``X w``, from the data rather than from a reduction."""
+        if not self.layout.fit_intercept:
+            return 0.0
+        wanted = self.y + alpha * (self.y - self.z) - linear
+        return self._mean(wanted)
+
+    @cached_property
+    def mean_row(self) -> Vector:
+        """Weighted mean of the rows, in one read of the data."""
+        weight = np.ones(len(self.y)) if self.weight is None else self.weight
+        return np.asarray(self.matrix.cross(weight) / self.total_weight)
+
+    def best_intercepts(self, coef: Array, alpha: Vector) -> Vector:
+        """Best intercept of each column of coefficients, from the mean of the rows alone."""
+        if not self.layout.fit_intercept:
+            return np.zeros(len(alpha))
+        wanted = self._mean(self.y) + alpha * self._mean(self.y - self.z)
+        return np.asarray(wanted - self.mean_row @ coef)
+
+    def residual(self, linear: Vector, provider: Provider) -> Vector:
+        """Errors after the providers moved, given ``X w``."""
+        return provider.induced(linear + provider.intercept, self.z) - self.y
+
+    def loss(self, residual: Vector) -> float:
+        """Weighted sum of squares."""
+        return dot(residual, residual if self.weight is None else self.weight * residual)

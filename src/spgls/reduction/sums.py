@@ -1,0 +1,89 @@
+"""What is left of rows once they are added up: where they are counted from, and how large they are.
+
+Sums are second moments ``B'B``, or a triangular factor of ``B``, for ``B = S^{1/2}[X, y, z, 1]``.
+The ones are there where the learner has an intercept; a common origin is then subtracted from rows,
+labels and goals before anything is multiplied, so that large means cost no digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import qr
+
+from spgls.base.types import Array, Vector
+
+__all__ = ["Origin", "Sizes", "triangle"]
+
+
+class Origin(NamedTuple):
+    """What is subtracted from every row, from the labels and from the goals."""
+
+    row: Vector | None = None
+    y: float = 0.0
+    z: float = 0.0
+
+    def column_sizes(self, after: Vector, weight: float) -> Vector:
+        """Sizes of the columns as they came, from those after the subtraction."""
+        return after if self.row is None else np.hypot(after, np.sqrt(weight) * self.row)
+
+    def intercepts(self, coef: Array, at_origin: Vector) -> Vector:
+        """Intercepts for rows and labels as they came, from those for rows and labels less this."""
+        return at_origin + self.y - (0.0 if self.row is None else self.row @ coef)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What rounding in a game is measured by.
+
+    Attributes
+    ----------
+    y, z : float
+        Norms of labels and goals, by weight.
+    centred_y, centred_z : float
+        The same after the intercept explained what it can.
+    gap : float
+        Squared distance of labels and goals.
+    weight : float
+        Number of rows, counted by weight; sums without ones do not know it, and say zero.
+    """
+
+    y: float
+    z: float
+    centred_y: float
+    centred_z: float
+    gap: float
+    weight: float
+
+    @classmethod
+    def from_moments(cls, moment: Array, origin: Origin) -> Sizes:
+        """From second moments of labels, goals and ones."""
+        full = np.zeros((3, 3))
+        full[: len(moment), : len(moment)] = moment
+        (yy, yz, _), (_, zz, _), (sum_y, sum_z, weight) = full.tolist()
+        parts = (
+            (yy, sum_y, origin.y),
+            (zz, sum_z, origin.z),
+            (yy - 2 * yz + zz, sum_y - sum_z, origin.y - origin.z),
+        )
+        y, z, gap = (max(0.0, a + o * (2 * b + weight * o)) for a, b, o in parts)
+        yy, zz = (max(0.0, a - b * (b / (weight or inf))) for a, b, _ in parts[:2])
+        return cls(sqrt(y), sqrt(z), sqrt(yy), sqrt(zz), gap, weight)
+
+    @classmethod
+    def from_rows(cls, rows: Array, origin: Origin) -> Sizes:
+        """From rows of labels, goals and ones that have the right moments."""
+        gap = rows @ np.array([1.0, -1.0, origin.y - origin.z])[: rows.shape[1]]
+        return replace(cls.from_moments(rows.T @ rows, origin), gap=float(gap @ gap))
+
+
+def triangle(rows: Array) -> Array:
+    """Triangular factor of some rows: as few rows as there are columns, with the same moments.
+
+    The rows given may be overwritten.
+    """
+    (factor,) = qr(rows, mode="r", overwrite_a=True, check_finite=False)
+    return np.array(factor[: rows.shape[1]])

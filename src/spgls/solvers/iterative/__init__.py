@@ -1,0 +1,1 @@
+"""What the iterative solvers share: one loop, one end, the hard case."""

@@ -1,0 +1,226 @@
+"""The one loop of all iterative solvers: limits, timing, history, callbacks, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from time import perf_counter
+
+import numpy as np
+
+from spgls.base.threads import one_blas_thread
+from spgls.base.types import Vector
+from spgls.reduction.data import GameData
+from spgls.solvers.iterative.finish import Ends, finish, proved_gap
+from spgls.solvers.solution import Solution, Stats, Status, Step
+from spgls.sphere.operator import SphereProblem, Targets
+
+__all__ = ["Controls", "Iterate", "Run", "drive", "sphere_problem"]
+
+#: A solver aims at this share of the gap allowed, so that rounding does not spoil the certificate.
+_AIM = 0.5
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What a user asks of every solver.
+
+    Attributes
+    ----------
+    tol : float
+        Certified relative gap wanted, in units of R2.
+    max_iter : int, optional
+        Limit on iterations; each solver has its own default.
+    rng : numpy Generator
+        Source of randomness for the solvers that need it.
+    callback : callable, optional
+        Called with each :class:`Step`; a true result stops the solver.
+    """
+
+    tol: float = 1e-9
+    max_iter: int | None = None
+    rng: np.random.Generator | None = None
+    callback: Callable[[Step], object] | None = None
+
+    def generator(self) -> np.random.Generator:
+        """The source of randomness, the same for every call by default."""
+        return np.random.default_rng(0) if self.rng is None else self.rng
+
+    def aim(self, label_size: float) -> float:
+        """Gap at which an iterative method ends, for labels of this squared norm."""
+        return _AIM * self.tol * label_size
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Where a method stands.
+
+    Attributes
+    ----------
+    multiplier : float
+        ``lambda`` of the sphere constraint.
+    objective : float
+        ``q(r)``.
+    residual : float
+        ``|(H + lambda I) r + g|``.
+    point : callable
+        Makes ``r``; called only for the iterate that is returned.
+    product : callable, optional
+        Makes ``H r`` where the method has it without another read of the data.
+    lowest : float, optional
+        Estimate of the smallest eigenvalue of ``H``, where the method has one.
+    norm : float
+        Estimate of ``|H|``, where the method has one; infinite where not.
+    final : bool
+        The method cannot improve on this.
+    several : bool
+        Known to be one of several optima.
+    prove : callable, optional
+        Bounds the gap of a unit vector ``r``, given ``H r + g``, by this very multiplier, up to
+        rounding, and tells the multiplier with its rounding; for methods whose multiplier is more
+        than a by-product of ``r``.
+    status : Status, optional
+        How the method ended, where it knows better than that it cannot improve.
+    """
+
+    multiplier: float
+    objective: float
+    residual: float
+    point: Callable[[], Vector]
+    lowest: float | None = None
+    product: Callable[[], Vector] | None = None
+    norm: float = np.inf
+    final: bool = False
+    several: bool = False
+    prove: Callable[[Vector, Vector], tuple[float, float]] | None = None
+    status: Status | None = None
+
+    @property
+    def gap(self) -> float:
+        """Distance of the objective from the optimum, proved for a positive multiplier.
+
+        Infinite for a method that proves in its own way, which also ends by its own rule.
+        """
+        if self.prove is not None:
+            return np.inf
+        return float(proved_gap(self.residual, self.multiplier + max(self.lowest or 0.0, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a solve carries with it from its start to its end.
+
+    Attributes
+    ----------
+    name : str
+        Name of the solver.
+    data : GameData
+        The game's data.
+    problem : SphereProblem
+        The sphere problem; it counts the reads of the data.
+    controls : Controls
+        What the user asks for.
+    limit : int
+        Limit on iterations, the user's or the method's own.
+    start : float
+        When the solve began.
+    stages : dict
+        Seconds by stage, kept up to date by methods that work in stages.
+    """
+
+    name: str
+    data: GameData
+    problem: SphereProblem
+    controls: Controls
+    limit: int
+    start: float
+    stages: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, name: str, data: GameData, gamma: float, controls: Controls, limit: int) -> Run:
+        """Start a solve; ``limit`` is the method's own, where the user gave none."""
+        start = perf_counter()
+        problem = sphere_problem(data, gamma)
+        return cls(name, data, problem, controls, controls.max_iter or limit, start)
+
+    def at(self, gamma: float) -> Run:
+        """The same for another strength; reads and time go on counting."""
+        return replace(self, problem=self.problem.with_strength(gamma))
+
+    @property
+    def aim(self) -> float:
+        """Gap at which an iteration ends."""
+        return self.controls.aim(self.problem.yy)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return perf_counter() - self.start
+
+    def stats(self, iterations: int) -> Stats:
+        """What has been spent so far."""
+        return Stats(self.problem.passes, iterations, self.seconds, self.stages)
+
+
+def sphere_problem(data: GameData, gamma: float) -> SphereProblem:
+    """The sphere problem of Theorem A on a game's data, without forming anything."""
+    targets, _ = data.projected_targets
+    y, z = np.ascontiguousarray(targets.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        problem = SphereProblem(Targets(data.projected, y, z), gamma)
+    data.check_finite(problem.g)
+    return problem
+
+
+def drive(
+    run: Run,
+    iterates: Iterator[Iterate],
+    *,
+    before: Sequence[Step] = (),
+    factorises: bool = False,
+) -> Solution:
+    """Drive a method to its end and turn where it ended into a solution.
+
+    Parameters
+    ----------
+    run : Run
+        What the solve carries.
+    iterates : iterator of Iterate
+        The method; an iterate with a status is its last.
+    before : sequence of Step
+        The way that led to it.
+    factorises : bool
+        Whether the method's work is in BLAS and not in products with the data.
+    """
+    # Numbers beyond double precision end a method; they are nothing to warn of.
+    with np.errstate(all="ignore"), one_blas_thread(run.data.matrix.threaded and not factorises):
+        return _drive(run, iterates, list(before))
+
+
+def _drive(run: Run, iterates: Iterator[Iterate], history: list[Step]) -> Solution:
+    problem, callback, aim = run.problem, run.controls.callback, run.aim
+    best: Iterate | None = None
+    status: Status | None = None
+    first = history[-1].iteration + 1 if history else 1
+    if problem.yy == 0.0:
+        # Nothing is left to predict, and zero coefficients do.
+        iterates = iter(())
+    for count, iterate in enumerate(iterates, first):
+        if not isfinite(iterate.objective + iterate.residual + iterate.multiplier):
+            status = Status.FAILED
+            break
+        best = iterate
+        step = Step(count, iterate.objective, iterate.residual, problem.passes, run.seconds)
+        history.append(step)
+        if iterate.final or iterate.gap <= aim:
+            status = iterate.status
+            break
+        if callback is not None and callback(step):
+            status = Status.STOPPED
+            break
+        if count >= run.limit:
+            status = Status.ITERATION_LIMIT
+            break
+    steps = history[-1].iteration if history else 0
+    return finish(run, Ends.of_iterate(problem, best), status, steps, [history])[0]

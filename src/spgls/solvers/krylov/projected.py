@@ -1,0 +1,315 @@
+"""The sphere problem on a Krylov space: optimum over its span, residual in all of space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isfinite, sqrt
+
+import numpy as np
+
+from spgls.base.types import Array, Vector
+from spgls.reduction import KrylovReduction, KrylovSpace, reduce_krylov
+from spgls.reduction.data import GameData
+from spgls.reduction.krylov_space import combine
+from spgls.solvers.iterative.finish import Ends, proved_gap
+from spgls.solvers.iterative.interpolate import smaller_root
+from spgls.solvers.iterative.iterate import Iterate, Run
+from spgls.solvers.iterative.lanczos import krylov_start
+from spgls.solvers.small import ULPS
+from spgls.solvers.solution import Status
+from spgls.sphere import solve_sphere_many
+from spgls.sphere.by_eigen import solve_dense
+from spgls.sphere.operator import SphereProblem
+from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
+
+__all__ = [
+    "Points",
+    "Projection",
+    "Schedule",
+    "project",
+    "restart_from",
+    "single_iterates",
+    "singular",
+]
+
+#: No more than one column in so many is added without a look.
+_LOOK = 12
+#: Share of a full basis that a restart keeps, and solutions that it goes on from at most.
+_KEPT, _SOLUTIONS = 0.5, 8
+#: Ritz values below this share of the largest may be those of null vectors.
+_NULL = 1e-12
+
+
+class Schedule:
+    """When to solve the projected problem.
+
+    Decomposing ``k`` columns of length ``n`` takes about ``k^3`` flops where orthogonalising a new
+    one takes ``n k``: so after ``k^2/n`` of them, but before their number grew by much.
+    """
+
+    def __init__(self) -> None:
+        self._looked = 0
+
+    def due(self, space: KrylovSpace) -> bool:
+        """Whether enough columns were added since the last time."""
+        k = space.count
+        wait = min(k // _LOOK, k * k // space.size)
+        if self._looked <= k < self._looked + wait and not space.full:
+            return False
+        self._looked = k
+        return True
+
+
+def restart_from(space: KrylovSpace, solutions: list[Array]) -> None:
+    """Restart a full space from solutions on it; do nothing while it is not full.
+
+    Kept are the solutions at earlier restarts too, without which each cycle would start anew like
+    steepest descent, and the lowest Ritz vectors, which convergence waits for.
+    """
+    if not space.full or not solutions:
+        return
+    wanted = np.stack(solutions[-_SOLUTIONS:], axis=1)
+    _, vectors = np.linalg.eigh(space.projected)
+    room = max(int(_KEPT * space.limit) - wanted.shape[1] - space.starts.shape[1], 2)
+    past = space.past[:, : room - room // 2]
+    space.restart(np.hstack([wanted, past, vectors[:, : room - past.shape[1]]]), wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points on the span of a Krylov space, a column or an entry for each strength.
+
+    Attributes
+    ----------
+    problem : SphereProblem
+        The problem of any strength.
+    space : KrylovSpace
+        The space.
+    gamma : ndarray of shape (G,)
+        Strengths.
+    h : ndarray of shape (k, G)
+        Coordinates of ``w~`` in the basis.
+    last : ndarray of shape (G,)
+        ``alpha~``.
+    multiplier, objective, residual : ndarray of shape (G,)
+        As of an :class:`~spgls.solvers.iterative.iterate.Iterate`.
+    lowest : ndarray of shape (G,)
+        Estimates of the smallest eigenvalue of ``H`` where the multiplier needs one, else zero.
+    several, far : ndarray of bool
+        Known to be one of several optima; on the way to one that no predictor attains.
+    """
+
+    problem: SphereProblem
+    space: KrylovSpace
+    gamma: Vector
+    h: Array
+    last: Vector
+    multiplier: Vector
+    objective: Vector
+    residual: Vector
+    lowest: Vector
+    several: np.ndarray
+    far: np.ndarray
+
+    @property
+    def gap(self) -> Vector:
+        """Distances of the objectives from the optima."""
+        return np.asarray(proved_gap(self.residual, self.multiplier + np.maximum(self.lowest, 0.0)))
+
+    @property
+    def norm(self) -> Vector:
+        """Estimates of ``|H|``."""
+        return np.asarray(self.gamma / 4 * self.space.scale + self.problem.zz / 4)
+
+    def iterate(self, i: int) -> Iterate:
+        """One of them, as the common loop sees it."""
+        h, last = self.h[:, i], float(self.last[i])
+        problem = self.problem.with_strength(float(self.gamma[i]))
+        return Iterate(
+            multiplier=float(self.multiplier[i]),
+            objective=float(self.objective[i]),
+            residual=float(self.residual[i]),
+            point=lambda: np.append(self.space.combine(h), last),
+            product=partial(_product, problem, self.space, h, last),
+            lowest=float(self.lowest[i]) if self.multiplier[i] <= 0.0 else None,
+            norm=float(self.norm[i]),
+            several=bool(self.several[i]),
+        )
+
+    def ends(self, rows: np.ndarray) -> Ends:
+        """Some of them, in all of space."""
+        problem, space, gamma = self.problem, self.space, self.gamma[rows]
+        half, targets = np.sqrt(gamma) / 2, problem.targets
+        h, last = self.h[:, rows], self.last[rows]
+        r = np.empty((problem.size, len(rows)), order="F")
+        r[:-1], r[-1] = space.combine(h), last
+        length = np.sqrt(np.einsum("ij,ij->j", r, r))
+        if not problem.g.any():
+            # Without a linear term -r is as good, and has the smaller alpha.
+            length = np.where(last > 0.0, -length, length)
+        r /= length
+        h, last = h / length, last / length
+        # H r + g, from the products that made up the basis.
+        slope = np.empty_like(r)
+        linear = np.array([problem.p_z, targets.slope], order="C").T
+        slope[:-1] = space.product(gamma / 4 * h)
+        slope[:-1] += combine(linear, np.array([half / 2 * last, half]))
+        slope[-1] = half / 2 * (problem.p_z @ r[:-1]) + problem.zz / 4 * last + targets.g_last
+        return Ends(
+            gamma=gamma,
+            r=r,
+            slope=slope,
+            norm=self.norm[rows],
+            lowest=self.lowest[rows],
+            several=self.several[rows],
+            far=self.far[rows],
+        )
+
+
+def _product(problem: SphereProblem, space: KrylovSpace, h: Vector, last: float) -> Vector:
+    """``H r`` from the products that made up the basis."""
+    half = sqrt(problem.gamma) / 2
+    image = problem.gamma / 4 * space.product(h) + half / 2 * last * problem.p_z
+    along = float(problem.p_z @ space.combine(h))
+    return np.append(image, half / 2 * along + problem.zz / 4 * last)
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A game reduced to the span of a Krylov space."""
+
+    reduction: KrylovReduction
+
+    def optima(self, problem: SphereProblem, gammas: Vector, tol: float) -> Points:
+        """Optima over the span.
+
+        The residual of a sphere problem is ``gamma/4`` of what ``A'A w~`` has outside the span.
+        """
+        game, space = self.reduction.game, self.reduction.space
+        small = solve_sphere_many(game, gammas, tol=tol, ulps=ULPS)
+        x = small.x
+        x[:, int(np.argmin(game.sigma))] += small.fill
+        h = self.reduction.vectors @ (x * (2 / np.sqrt(gammas))[:, None]).T
+        multiplier = gammas * small.nu / 4
+        return Points(
+            problem=problem,
+            space=space,
+            gamma=gammas,
+            h=h,
+            last=small.c - small.s,
+            multiplier=multiplier,
+            objective=small.value,
+            residual=gammas / 4 * space.residuals(h),
+            # Only an estimate of the lowest eigenvalue.
+            lowest=np.where(multiplier <= 0.0, -gammas * small.pole / 4, 0.0),
+            several=(small.outcome == "several") | (problem.slope == 0.0),
+            far=small.outcome == "unattained",
+        )
+
+    def sphere_iterate(self, problem: SphereProblem, tol: float) -> tuple[Iterate, Vector]:
+        """The optimum of one strength as an iterate, and its coordinates in the basis."""
+        points = self.optima(problem, np.array([problem.gamma]), tol)
+        return points.iterate(0), points.h[:, 0]
+
+    def interpolants(self, problem: SphereProblem, gammas: Vector) -> tuple[Points, Vector]:
+        """Labels met as well as the span allows with a free choice of the pull, the smallest.
+
+        The optima of singular problems that have several; see ``iterative/interpolate.py``.
+        Also each ``alpha``, not a number where the norm allows none.
+        """
+        game, space = self.reduction.game, self.reduction.space
+        # Rounding brings null vectors into the span in the end; they have no part in this.
+        seen = game.d > _NULL * float(game.d.max(initial=0.0))
+        w_y, w_z = np.stack([game.eta, game.zeta]) * np.divide(seen, game.sigma)
+        alpha = smaller_root(w_y, w_z, gammas)
+        c = alpha / (1.0 + alpha)
+        h = self.reduction.vectors @ ((w_y[:, None] - w_z[:, None] * c) * (2 / np.sqrt(gammas)))
+        nothing = np.zeros(len(gammas))
+        points = Points(
+            problem=problem,
+            space=space,
+            gamma=gammas,
+            h=h,
+            last=(alpha - 1.0) / (alpha + 1.0),
+            multiplier=nothing,
+            objective=np.maximum(0.0, game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz),
+            residual=np.hypot(gammas / 4 * space.residuals(h), (c * game.r_zz - game.r_yz) / 2),
+            lowest=nothing,
+            several=np.ones(len(gammas), dtype=bool),
+            far=np.zeros(len(gammas), dtype=bool),
+        )
+        return points, alpha
+
+
+def project(data: GameData, space: KrylovSpace) -> Projection:
+    """Reduce a game to the span alone, whatever is known of the rest of space."""
+    reduction = reduce_krylov(data, space)
+    return Projection(replace(reduction, game=replace(reduction.game, nullity=0)))
+
+
+def singular(data: GameData) -> bool:
+    """Whether ``H`` has more columns than rows could make independent."""
+    m, n = data.projected.shape
+    return bool(n + 1 > m - data.free_basis.shape[1])
+
+
+def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
+    """Iterates of the Krylov method of one strength, ``H`` and ``g``; the last one is final.
+
+    The steps of ``gltr``, until the basis is full and has to be restarted.
+
+    Parameters
+    ----------
+    run : Run
+        What the solve carries.
+    room : int
+        Most columns of the basis.
+    """
+    problem, limit = run.problem, run.limit
+    length = problem.slope
+    start = problem.g if length > 0.0 else krylov_start(problem.g, length)
+    space, schedule = KrylovSpace(problem.product, start[:, None], room), Schedule()
+    multiplier: float | None = None
+    lowest = np.inf
+    h: Vector | None = None
+    if not space.width:
+        # Nothing that is a number to start from.
+        yield Iterate(np.nan, np.nan, np.nan, problem.g.copy)
+        return
+    while True:
+        restart_from(space, [] if h is None else [h])
+        space.extend()
+        T = space.projected
+        ended = space.width == 0
+        stopped = not ended and space.steps >= limit
+        if space.restarts and not (schedule.due(space) or ended or stopped):
+            continue
+        if not isfinite(space.scale):
+            # Numbers too large for double precision.
+            yield Iterate(np.nan, np.nan, np.nan, problem.g.copy)
+            return
+        linear = space.starts[:, 0] if length > 0.0 else np.zeros(space.count)
+        if space.restarts == 0:
+            d, e = np.diagonal(T).copy(), np.diagonal(T, 1).copy()
+            h, multiplier = solve_tridiagonal(d, e, length, multiplier)
+            if multiplier <= 0.0:
+                lowest = lowest_eigenvalue(d, e)
+        else:
+            h, multiplier, ritz, _ = solve_dense(T, linear)
+            lowest = min(lowest, ritz)
+        yield Iterate(
+            multiplier=multiplier,
+            objective=problem.p + float(linear @ h) - multiplier,
+            residual=space.residual(h),
+            point=partial(space.combine, h),
+            product=partial(space.product, h),
+            lowest=lowest if multiplier <= 0.0 else None,
+            norm=space.scale,
+            final=ended or stopped,
+            several=length == 0.0,
+            status=Status.ITERATION_LIMIT if stopped else None,
+        )
+        if ended or stopped:
+            return

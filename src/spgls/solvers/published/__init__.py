@@ -1,0 +1,1 @@
+"""The published methods, a file each, and what only they need."""

@@ -1,0 +1,152 @@
+"""What a solver declares about itself, and how one is found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from spgls.base.validation import check_choice, describe
+from spgls.game.providers import Population
+from spgls.reduction.data import GameData
+from spgls.solvers.iterative.iterate import Controls
+from spgls.solvers.solution import Solution
+
+__all__ = [
+    "Capabilities",
+    "PathSolver",
+    "PopulationSolver",
+    "Solver",
+    "available_solvers",
+    "register",
+    "resolve",
+    "solve_by_kind",
+]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a solver can do and what it needs.
+
+    Attributes
+    ----------
+    name : str
+        The name users pass.
+    summary : str
+        One line for tables.
+    finds_global : bool
+        Whether its answer is the global optimum by construction.
+    proves : bool
+        Whether its certificate is a proof in every case.
+    iterative : bool
+        Whether it iterates, with a history, and takes a limit and a callback.
+    memory : str
+        Memory beyond the data, as a formula.
+    extra : str or None
+        Optional dependency group it needs.
+    """
+
+    name: str
+    summary: str
+    finds_global: bool
+    proves: bool
+    iterative: bool
+    memory: str
+    extra: str | None = None
+
+
+class Solver(Protocol):
+    """A frozen object that carries a method's constants and no data."""
+
+    capabilities: ClassVar[Capabilities]
+
+    def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
+        """Solve one game."""
+        ...
+
+
+@runtime_checkable
+class PopulationSolver(Protocol):
+    """A solver that also knows populations of providers, and a ridge."""
+
+    def solve_population(
+        self, data: GameData, population: Population, ridge: float, controls: Controls
+    ) -> Solution:
+        """Solve one game against a population."""
+        ...
+
+
+@runtime_checkable
+class PathSolver(Protocol):
+    """A solver that gains by solving many games on the same data together."""
+
+    def solve_path(
+        self,
+        data: GameData,
+        gammas: Sequence[float | Population],
+        controls: Controls,
+        ridge: float = 0.0,
+    ) -> tuple[Solution, ...]:
+        """Solve a game for each strength or population, in the order given.
+
+        Numbers are games of the paper; a ridge belongs to the populations. ``stats`` of a solution
+        tell what had been spent on all of them together when it was found.
+        """
+        ...
+
+
+def solve_by_kind(
+    gammas: Sequence[float | Population],
+    numbers: Callable[[list[float]], tuple[Solution, ...]],
+    populations: Callable[[list[Population]], tuple[Solution, ...]],
+) -> tuple[Solution, ...]:
+    """Solve the numbers together, then the populations, and put them in the order given."""
+    mixed = [i for i, gamma in enumerate(gammas) if isinstance(gamma, Population)]
+    single = [i for i, gamma in enumerate(gammas) if not isinstance(gamma, Population)]
+    found: dict[int, Solution] = {}
+    if single:
+        strengths = [float(gamma) for gamma in gammas if not isinstance(gamma, Population)]
+        found.update(zip(single, numbers(strengths), strict=True))
+    if mixed:
+        others = [gamma for gamma in gammas if isinstance(gamma, Population)]
+        found.update(zip(mixed, populations(others), strict=True))
+    return tuple(found[i] for i in range(len(gammas)))
+
+
+_REGISTRY: dict[str, type[Any]] = {}
+#: What is no method of its own, and so not among those to compare.
+_AUTOMATIC: dict[str, type[Any]] = {}
+
+
+def register(solver: type[Any]) -> type[Any]:
+    """Make a solver class available under its declared name."""
+    _REGISTRY[solver.capabilities.name] = solver
+    return solver
+
+
+def register_choice(chooser: type[Any]) -> type[Any]:
+    """Make a class available that chooses among the others."""
+    _AUTOMATIC[chooser.capabilities.name] = chooser
+    return chooser
+
+
+def available_solvers() -> tuple[Capabilities, ...]:
+    """What every registered solver declares."""
+    found = [solver.capabilities for solver in _REGISTRY.values()]
+    # The exact one first: the others are compared with it.
+    return tuple(sorted(found, key=lambda one: one.name != "spectral"))
+
+
+def resolve(solver: Any, argument: str = "solver") -> Solver:
+    """Return a solver object from a name, from "auto", or from such an object."""
+    if hasattr(solver, "capabilities") and not isinstance(solver, type):
+        given: Solver = solver
+        return given
+    known = _AUTOMATIC | _REGISTRY
+    if not isinstance(solver, str):
+        raise TypeError(
+            f"{argument} must be one of {', '.join(known)} or a solver object; "
+            f"got {describe(solver)}."
+        )
+    chosen: Solver = known[check_choice(solver, argument, tuple(known))]()
+    return chosen

@@ -1,0 +1,225 @@
+"""The public functions that solve a game and that check an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from spgls.base.validation import (
+    as_numbers,
+    check_callback,
+    check_count,
+    check_number,
+    check_rng,
+    check_vector,
+    describe,
+)
+from spgls.game.providers import Population
+from spgls.reduction.data import GameData
+from spgls.solvers import Controls, Solution, Step, play, resolve
+from spgls.solvers.by_reduction import certify_predictor
+from spgls.solvers.small import as_game
+from spgls.sphere import Certificate
+
+__all__ = [
+    "certify",
+    "read_controls",
+    "read_gammas",
+    "read_population",
+    "read_ridge",
+    "solve",
+]
+
+_GAMMA = (
+    "Small is strong; gamma_from_pull finds the one at which providers close a given share of the "
+    "gap to their goal. Against several groups, or honest providers, pass a Population."
+)
+
+
+def read_population(gamma: Any, name: str = "gamma") -> Population:
+    """Return who the providers are."""
+    if isinstance(gamma, Population):
+        return gamma
+    return Population.of_one(check_number(gamma, name, above=0.0, advice=_GAMMA))
+
+
+def read_gammas(gammas: Any) -> list[Population]:
+    """Return who the providers are in each of several games."""
+    wanted = "a sequence of positive numbers and Populations"
+    one = isinstance(gammas, Population) or not isinstance(gammas, Iterable)
+    if one or isinstance(gammas, str | bytes | dict | set | frozenset):
+        advice = " Pass a list of it, or call solve for one game."
+        hint = advice if one and gammas is not None else ""
+        raise TypeError(f"gammas must be {wanted}; got {describe(gammas)}.{hint}")
+    if hasattr(gammas, "dtype"):
+        if gammas.dtype != np.dtype(object):
+            gammas = as_numbers(gammas, "gammas", wanted)
+        shape = np.shape(gammas)
+        if len(shape) != 1:
+            hint = " Pass gammas.ravel()." if len(shape) == 2 and 1 in shape else ""
+            raise ValueError(f"gammas must be {wanted}; got an array of shape {shape}.{hint}")
+    entries = list(gammas)
+    if not entries:
+        raise ValueError(f"gammas must be {wanted}; got none.")
+    return [read_population(entry, f"gammas[{i}]") for i, entry in enumerate(entries)]
+
+
+def read_ridge(ridge: Any) -> float:
+    """Return a ridge weight."""
+    return check_number(ridge, "ridge", at_least=0.0)
+
+
+def read_controls(tol: Any, max_iter: Any, rng: Any, callback: Any) -> Controls:
+    """Return what a user asks of every solver."""
+    return Controls(
+        tol=check_number(tol, "tol", above=0.0),
+        max_iter=check_count(max_iter, "max_iter"),
+        rng=check_rng(rng),
+        callback=check_callback(callback),
+    )
+
+
+def solve(
+    X: Any,
+    y: Any,
+    z: Any,
+    gamma: float | Population,
+    *,
+    fit_intercept: bool = False,
+    feature_cost: Any = None,
+    sample_weight: Any = None,
+    ridge: float = 0.0,
+    solver: Any = "auto",
+    tol: float = 1e-9,
+    max_iter: int | None = None,
+    rng: Any = None,
+    callback: Callable[[Step], object] | None = None,
+) -> Solution:
+    """Find the best linear predictor against providers who react to it.
+
+    Parameters
+    ----------
+    X : array-like, data frame, SciPy sparse matrix or array, or Matrix, of shape (m, n)
+        Rows before anyone moves them. Never copied whole; float32 stays float32. Any object with
+        the verbs of :class:`spgls.matrix.Matrix` will do.
+    y : array-like of shape (m,)
+        True labels.
+    z : array-like of shape (m,)
+        Goals: the prediction each provider would like.
+    gamma : float or Population
+        Strength of the providers, positive; small is strong. A :class:`Population` where they
+        differ in strength or some are honest.
+    fit_intercept : bool
+        Whether the predictor has an intercept, which nobody can manipulate.
+    feature_cost : array-like of shape (n,), optional
+        Cost per squared unit of change, ``inf`` for features that cannot be changed. One by
+        default.
+    sample_weight : array-like of shape (m,), optional
+        Weights of the rows, not negative.
+    ridge : float
+        Weight of the penalty ``ridge * sum_j w_j^2/c_j`` on changeable coefficients.
+    solver : str or solver object
+        ``"auto"``, a name from :func:`spgls.solvers.available_solvers`, or an object such as
+        ``spgls.solvers.Spectral(engine="qr")``.
+    tol : float
+        Certified relative gap wanted, in units of R2.
+    max_iter : int, optional
+        Limit on iterations of an iterative solver; each has its own default.
+    rng : int or numpy Generator, optional
+        Source of randomness for the solvers that use it.
+    callback : callable, optional
+        Called with each :class:`Step` of an iterative solver; a true result stops it, and the
+        last predictor is returned with its honest certificate.
+
+    Returns
+    -------
+    Solution
+
+    See Also
+    --------
+    solve_path : solve a game for many strengths at once.
+    certify : check a predictor, wherever it came from.
+    compare_solvers : solve one game by every method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spgls import solve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = X @ [1.0, 2.0, 0.0] + rng.normal(size=200)
+    >>> solution = solve(X, y, z=y + 1.0, gamma=0.5)
+    >>> solution.status
+    <Status.OPTIMAL: 'optimal'>
+    >>> solution.certificate.relative_gap < 1e-12
+    True
+    """
+    population, penalty = read_population(gamma), read_ridge(ridge)
+    controls = read_controls(tol, max_iter, rng, callback)
+    chosen = resolve(solver)
+    data = GameData.from_user(
+        X,
+        y,
+        z,
+        fit_intercept=fit_intercept,
+        feature_cost=feature_cost,
+        sample_weight=sample_weight,
+    )
+    return play(chosen, data, [population], penalty, controls)[0]
+
+
+def certify(
+    X: Any,
+    y: Any,
+    z: Any,
+    gamma: float | Population,
+    coef: Any,
+    *,
+    intercept: float | None = None,
+    feature_cost: Any = None,
+    sample_weight: Any = None,
+    ridge: float = 0.0,
+) -> Certificate:
+    """Bound how far a predictor is from the best one, from the data alone.
+
+    Parameters
+    ----------
+    X, y, z, gamma, feature_cost, sample_weight, ridge
+        The game, as in :func:`solve`.
+    coef : array-like of shape (n,)
+        Coefficients to judge, from any source.
+    intercept : float, optional
+        Its intercept. None judges it in the game without an intercept, a number in the game with
+        one.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spgls import certify, solve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 2))
+    >>> y, z = X[:, 0], X[:, 0] + rng.random(50)
+    >>> least_squares = np.linalg.lstsq(X, y)[0]
+    >>> certify(X, y, z, 0.5, least_squares).relative_gap > 0.01
+    True
+    >>> certify(X, y, z, 0.5, solve(X, y, z, 0.5).coef).relative_gap < 1e-12
+    True
+    """
+    population, penalty = read_population(gamma), read_ridge(ridge)
+    data = GameData.from_user(
+        X,
+        y,
+        z,
+        fit_intercept=intercept is not None,
+        feature_cost=feature_cost,
+        sample_weight=sample_weight,
+    )
+    predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
+    constant = 0.0 if intercept is None else check_number(intercept, "intercept")
+    return certify_predictor(data, predictor, constant, as_game(population, penalty), penalty)

@@ -1,0 +1,1 @@
+"""Looking at games and models: paths, comparisons, explanations, robustness."""

@@ -1,0 +1,92 @@
+"""What ``solver="auto"`` would do with some data, without doing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spgls.base.frames import column_names, resolve_cost
+from spgls.base.machine import available_memory
+from spgls.base.validation import check_count, check_flag, check_number, check_vector, check_weight
+from spgls.game.providers import Population
+from spgls.matrix import as_matrix
+from spgls.solvers.auto import Plan, make_plan
+from spgls.solvers.small import is_paper_game
+from spgls.solvers.solve import read_gammas, read_population, read_ridge
+
+__all__ = ["explain_solver"]
+
+
+def explain_solver(
+    X: Any,
+    y: Any = None,
+    z: Any = None,
+    gamma: Any = 1.0,
+    *,
+    fit_intercept: bool = False,
+    feature_cost: Any = None,
+    sample_weight: Any = None,
+    ridge: float = 0.0,
+    threads: int | None = None,
+    memory: float | None = None,
+) -> Plan:
+    """Say which solver ``"auto"`` would choose, what each would take, and why.
+
+    Parameters
+    ----------
+    X : array-like, data frame, or SciPy sparse matrix or array, of shape (m, n)
+        The data, of which only the amount matters.
+    y, z, sample_weight : array-like of shape (m,), optional
+        As in :func:`solve`; checked, and of no influence.
+    gamma : float, Population or sequence of them
+        Whom to play against; a sequence for :func:`solve_path`.
+    fit_intercept : bool
+        As in :func:`solve`; of no influence.
+    feature_cost : array-like of shape (n,) or mapping, optional
+        Costs of features; those that are infinite make the game smaller.
+    ridge : float
+        As in :func:`solve`.
+    threads : int, optional
+        Cores to plan for; by default those that this process may use.
+    memory : float, optional
+        Bytes to plan with beyond ``X``; by default what is free.
+
+    Returns
+    -------
+    Plan
+        The choice, the reason, and predicted times and memory of all options.
+
+    Raises
+    ------
+    MemoryError
+        If nothing fits, with what would be needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spgls import explain_solver
+    >>> explain_solver(np.ones((5000, 20)), gamma=np.geomspace(0.01, 100.0, 50)).solver
+    'spectral'
+    >>> explain_solver(np.ones((3000, 3000))).solver
+    'krylov'
+    """
+    matrix = as_matrix(X)
+    m, n = matrix.shape
+    check_flag(fit_intercept, "fit_intercept")
+    for values, name in ((y, "y"), (z, "z")):
+        if values is not None:
+            check_vector(values, name, m, "row of X")
+    check_weight(sample_weight, m)
+    penalty = read_ridge(ridge)
+    one = isinstance(gamma, Population) or np.ndim(gamma) == 0
+    games = [read_population(gamma)] if one else read_gammas(gamma)
+    cost = resolve_cost(feature_cost, n, column_names(X))
+    changeable = n if cost is None else int(np.isfinite(cost).sum())
+    return make_plan(
+        matrix.work.of_columns(changeable),
+        len(games),
+        mixed=not all(is_paper_game(game, penalty) for game in games),
+        cores=check_count(threads, "threads"),
+        memory=available_memory() if memory is None else check_number(memory, "memory", above=0.0),
+    )
