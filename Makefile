@@ -5,6 +5,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Interpreters to try, in order; the first that is new enough builds .venv.
 PYTHON ?= python3.11 python3
 PYTEST_ARGS ?=
+# What `make reproduce` is to do.
+ARGS ?= --list
 BENCH_ARGS ?=
 # What `make campaign` plays, where its results go, and on how many processes.
 GAMES ?= 50000
@@ -15,11 +17,13 @@ PROCESSES ?= 2
 BIN := .venv/bin
 CORES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count())')
 STAMP := .venv/.installed
+# Not part of the source distribution of spgls, which can be installed without.
+REPRODUCTION := $(wildcard reproduction/pyproject.toml)
 PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs figures agreement campaign bench bench-full \
-    bench-against bench-figures clean
+.PHONY: help install demo test lint typecheck docs figures reproduce agreement campaign bench \
+    bench-full bench-against bench-figures clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,7 +31,7 @@ help: ## list these targets
 install: $(STAMP) ## create .venv with the package, its extras and the developers' tools
 	@echo "Ready: $(BIN)/python"
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(REPRODUCTION)
 	@found=; \
 	for candidate in $(PYTHON); do \
 	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -47,6 +51,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
 	@echo "Installing spgls and its tools (a few minutes the first time)"
 	@$(BIN)/python -m pip install -qq --editable '.[all]' \
+	    $(if $(REPRODUCTION),--editable ./reproduction) \
 	    --group test --group lint --group docs --group bench
 	@touch $@
 
@@ -73,6 +78,9 @@ docs: $(STAMP) ## build the documentation into docs/_build/html
 
 figures: $(STAMP) ## draw the figures of the documentation (SPGLS_DATA names the data folder)
 	@$(BIN)/python docs/figures.py
+
+reproduce: $(STAMP) ## run the experiments of the paper (ARGS="wine --scale quick"; ARGS=--list shows them)
+	@$(BIN)/python -m reproduction $(ARGS)
 
 agreement: $(STAMP) ## write docs/agreement.md: every solver on every problem of the catalogue
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/agreement.py
@@ -108,5 +116,5 @@ $(PEERS): $(STAMP)
 	@touch $@
 
 clean: ## remove .venv and everything built
-	@rm -rf .venv build dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@rm -rf .venv build dist reproduction/dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find src tests benchmarks docs reproduction -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -230,6 +230,14 @@ class TestCommand:
         assert "pip install 'spgls[plot]'" in done.stderr
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.parametrize("words", [[], ["--help"], ["wine", "--scale", "quick", "--nix"]])
+    def test_where_the_experiments_are(self, invoke, words):
+        done = invoke("reproduce", *words)
+        assert done.exit_code == 2
+        assert done.stderr.count("\n") == 1
+        assert "python -m reproduction" in done.stderr
+        assert not done.stdout
+
     @pytest.mark.parametrize("missing", ["typer", "rich"])
     def test_without_the_command_line(self, missing, monkeypatch):
         for name in list(sys.modules):

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from spgls.experiments.cell import Cell, Family
-from spgls.experiments.environment import describe_environment
+from reproduction.cell import Cell, Family
+from reproduction.environment import describe_environment
 
 __all__ = ["Record", "Results", "ResultsError", "Store", "write_whole"]
 
@@ -31,7 +31,7 @@ class ResultsError(ValueError):
 
     Examples
     --------
-    >>> from spgls.experiments import ResultsError
+    >>> from reproduction import ResultsError
     >>> issubclass(ResultsError, ValueError)
     True
     """
@@ -194,9 +194,10 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from writing to the folder; what a killed run left half-written goes."""
+        path = self.folder / ".lock"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / ".lock").open("w")
+            lock = path.open("w")
         except OSError as error:
             raise OSError(
                 error.errno or errno.EIO,
@@ -204,10 +205,15 @@ class Store:
                 "another one.",
             ) from None
         with lock:
-            _lock(lock, self.folder)
-            for left in self._half_written():
-                left.unlink(missing_ok=True)
-            yield
+            _lock(lock, path)
+            try:
+                for left in self._half_written():
+                    left.unlink(missing_ok=True)
+                yield
+            finally:
+                # Not every system removes an open file.
+                with suppress(OSError):
+                    path.unlink()
 
     def _half_written(self) -> list[Path]:
         """Files that a killed run did not finish, and nobody else's."""
@@ -220,17 +226,21 @@ class Store:
         ]
 
 
-def _lock(file: Any, folder: Path) -> None:
+def _lock(file: IO[str], path: Path) -> None:
     try:
         import fcntl
     except ImportError:  # pragma: no cover - there is no such lock on this system
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A run that ended in between took its file away: a lock on that one keeps nobody out.
+        alone = os.path.samefile(file.fileno(), path)
     except OSError:
+        alone = False
+    if not alone:
         raise ResultsError(
-            f"Another run is writing to {folder}. Wait for it, or name another folder."
-        ) from None
+            f"Another run is writing to {path.parent}. Wait for it, or name another folder."
+        )
 
 
 def _read(path: Path, text: Callable[[], str]) -> Record:
@@ -294,7 +304,7 @@ class Results:
         if not path.is_file():
             raise ResultsError(
                 f"{folder} holds no results, neither cells/ nor {COLLECTED}. Measure some with "
-                f"'spgls reproduce --all --out {folder}'."
+                f"'python -m reproduction --all --out {folder}'."
             )
         for line in path.read_text().splitlines():
             if line.startswith('{"environment_name"'):

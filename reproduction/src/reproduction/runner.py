@@ -22,22 +22,22 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import IO, Any
 
-from spgls.experiments.cell import Cell
-from spgls.experiments.environment import available_cores, environment, pinned
-from spgls.experiments.store import Record, Store
+from reproduction.cell import Cell
+from reproduction.environment import available_cores, environment, pinned
+from reproduction.store import Record, Store
 
-__all__ = ["Progress", "Summary", "run_cells"]
+__all__ = ["RunProgress", "Summary", "run_cells"]
 
 #: Seconds between looks at the memory of the process.
 WATCH = 0.05
 #: Seconds in which a process must be ready, or have a game in memory.
 PATIENCE = 600.0
 
-MEASURE = "spgls.experiments.cells:measure"
+MEASURE = "reproduction.measure:measure"
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """How far a run is.
 
     Attributes
@@ -79,7 +79,7 @@ def run_cells(
     folder: Path,
     *,
     threads: int | None = None,
-    notify: Callable[[Progress], object] | None = None,
+    notify: Callable[[RunProgress], object] | None = None,
     measure: str = MEASURE,
 ) -> Summary:
     """Measure what is not measured yet.
@@ -93,9 +93,9 @@ def run_cells(
     threads : int, optional
         Threads of the process that measures; by default as many as there are cores.
     notify : callable, optional
-        Told the :class:`Progress` before each cell and at the end.
+        Told the :class:`RunProgress` before each cell and at the end.
     measure : str
-        ``module:function`` that measures a cell; see :mod:`spgls.experiments.worker`.
+        ``module:function`` that measures a cell; see :mod:`reproduction.worker`.
 
     Returns
     -------
@@ -117,13 +117,11 @@ def run_cells(
         open_cells = [cell for cell in cells if cell not in kept]
         summary.kept = len(cells) - len(open_cells)
         name, about = environment(count)
-        if open_cells:
-            store.write_environment(name, about)
         pace = _Pace(open_cells)
         missing: dict[str, str] = {}
         for number, cell in enumerate(open_cells):
             if notify is not None:
-                notify(Progress(summary.kept + number, len(cells), cell, pace.remaining))
+                notify(RunProgress(summary.kept + number, len(cells), cell, pace.remaining))
             reason = missing.get(cell.data.source) or missing.get(cell.method)
             if reason is None:
                 began = monotonic()
@@ -133,6 +131,7 @@ def run_cells(
                     # Nobody waits for a dead network once for each cell.
                     missing[values["need"]] = reason
                 else:
+                    store.write_environment(name, about)
                     store.write(Record(cell, outcome, values, name))
                     summary.measured += 1
                     pace.took(cell, monotonic() - began)
@@ -140,7 +139,7 @@ def run_cells(
                 summary.unavailable.setdefault(reason, []).append(cell)
                 pace.took(cell, 0.0)
         if notify is not None and cells:
-            notify(Progress(len(cells), len(cells), cells[-1], 0.0))
+            notify(RunProgress(len(cells), len(cells), cells[-1], 0.0))
     return summary
 
 
@@ -227,7 +226,7 @@ class _Worker:
     def _start(self) -> subprocess.Popen[str]:
         errors = self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         process = self._process = subprocess.Popen(
-            [sys.executable, "-m", "spgls.experiments.worker", self._target],
+            [sys.executable, "-m", "reproduction.worker", self._target],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

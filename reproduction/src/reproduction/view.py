@@ -8,8 +8,8 @@ from math import exp, log
 from statistics import fmean, median_high
 from typing import NamedTuple
 
-from spgls.experiments.cell import Family, Real, Synthetic
-from spgls.experiments.store import Record, Results
+from reproduction.cell import Family, Real, Synthetic
+from reproduction.store import Record, Results
 
 __all__ = [
     "Family",
@@ -158,7 +158,7 @@ def fit_law(times: dict[int, float]) -> Law | None:
 
     Examples
     --------
-    >>> from spgls.experiments.view import fit_law
+    >>> from reproduction.view import fit_law
     >>> law = fit_law({10: 2.0, 20: 16.0, 40: 128.0})
     >>> round(law.exponent, 6), round(law(80))
     (3.0, 1024)

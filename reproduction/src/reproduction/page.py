@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spgls.experiments.catalogue import EXPERIMENTS
-from spgls.experiments.cell import Synthetic
-from spgls.experiments.claims import judge
-from spgls.experiments.environment import describe_environment
-from spgls.experiments.experiment import Experiment
-from spgls.experiments.fastest import fastest_section
-from spgls.experiments.figures import mean_curves, ratio_figure
-from spgls.experiments.outputs import NOTE, draw, figures_of
-from spgls.experiments.store import Record, Results, ResultsError, write_whole
-from spgls.experiments.tables import (
+from reproduction.catalogue import EXPERIMENTS
+from reproduction.cell import Synthetic
+from reproduction.claims import judge
+from reproduction.environment import describe_environment
+from reproduction.experiment import Experiment
+from reproduction.fastest import fastest_section
+from reproduction.figures import mean_curves, ratio_figure
+from reproduction.outputs import NOTE, draw, figures_of
+from reproduction.store import Record, Results, ResultsError, write_whole
+from reproduction.tables import (
     agreement_table,
     error_table,
     markdown_table,
@@ -21,8 +21,8 @@ from spgls.experiments.tables import (
     real_time_table,
     time_table,
 )
-from spgls.experiments.verdict import REAL, several
-from spgls.experiments.view import families, fit_law, points, real_games
+from reproduction.verdict import REAL, several
+from reproduction.view import families, fit_law, points, real_games
 
 __all__ = ["write_page"]
 
@@ -93,12 +93,12 @@ def _page(results: Results, protocol: str, drawn: set[str]) -> list[str]:
     lines = [
         "# The paper, reproduced",
         "",
-        "Written by `spgls reproduce --all --scale machine --out DIR`, then `spgls reproduce "
-        "--page docs/reproduction.md --from DIR`. The paper is Wang, Huang, Jiang, Li and Wang, "
-        "*Solving Stackelberg prediction game with least squares loss via spherically constrained "
-        "least squares reformulation* (2022), and its predecessor of 2021. What is compared is the "
-        "ratio between methods: their seconds are MATLAB's on other machines, ours are those of "
-        "the solvers of this library, validation and certificate included.",
+        "Written by `python -m reproduction --all --scale machine --out DIR`, then `python -m "
+        "reproduction --page docs/reproduction.md --from DIR`. The paper is Wang, Huang, Jiang, Li "
+        "and Wang, *Solving Stackelberg prediction game with least squares loss via spherically "
+        "constrained least squares reformulation* (2022), and its predecessor of 2021. What is "
+        "compared is the ratio between methods: their seconds are MATLAB's on other machines, ours "
+        "are those of the solvers of this library, validation and certificate included.",
         "",
         *_words(results),
         *_environments(results),
@@ -347,7 +347,7 @@ def _beyond(results: Results, drawn: set[str]) -> list[str]:
         *_pictures(EXPERIMENTS["conic"], drawn),
         *sentences,
         "",
-        "Sizes of SOCP beyond the measured ones are extrapolated in the tables above; `spgls "
-        "reproduce --all --scale paper` runs all of them where memory allows.",
+        "Sizes of SOCP beyond the measured ones are extrapolated in the tables above; `python "
+        "-m reproduction --all --scale paper` runs all of them where memory allows.",
         "",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import ast
 import json
 import os
 import random
@@ -14,38 +14,45 @@ import sys
 import time
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from spgls.experiments import (
+import reproduction
+import spgls
+from reproduction import (
     EXPERIMENTS,
     PROTOCOLS,
     SCALES,
     Results,
     ResultsError,
     find_experiments,
+    page,
     paper,
-    report,
     reproduce,
     run_cells,
     store,
 )
-from spgls.experiments import cells as measuring
-from spgls.experiments.cell import Cell, Real, Synthetic
-from spgls.experiments.claims import CAVEAT, FAILS, HOLDS, judge
-from spgls.experiments.environment import environment
-from spgls.experiments.experiment import Experiment, Grid
-from spgls.experiments.fastest import fastest_section
-from spgls.experiments.store import Record, Store, write_whole
-from spgls.experiments.tables import as_csv, curves_csv, error_table, time_table
-from spgls.experiments.view import families, fit_law, law_of, pairs, points
+from reproduction import measure as measuring
+from reproduction.cell import Cell, Real, Synthetic
+from reproduction.claims import CAVEAT, FAILS, HOLDS, judge
+from reproduction.command import app
+from reproduction.curves import error_curves
+from reproduction.environment import environment
+from reproduction.experiment import Experiment, Grid
+from reproduction.fastest import fastest_section
+from reproduction.store import Record, Store, write_whole
+from reproduction.tables import as_csv, curves_csv, error_table, time_table
+from reproduction.view import families, fit_law, law_of, pairs, points
+from spgls import solve
 
 #: What stands in for a solver: the method's name says what to do.
 MEASURES = """
 import os, time
 
-from spgls.experiments.cell import UnavailableError
+from reproduction.cell import UnavailableError
 
 
 def measure(request, started):
@@ -299,6 +306,22 @@ class TestFiles:
         with Store(tmp_path).locked(), pytest.raises(ResultsError, match="Another run is writing"):
             run_cells([], tmp_path)
         run_cells([], tmp_path)
+        assert not list(tmp_path.iterdir())
+
+    def test_a_lock_on_a_file_that_was_taken_away(self, tmp_path, monkeypatch):
+        """Between opening the file and locking it, another run ends, and a third one begins."""
+        fcntl = pytest.importorskip("fcntl")
+        flock, path = fcntl.flock, tmp_path / ".lock"
+
+        def late(file, how):
+            path.unlink()
+            path.touch()
+            flock(file, how)
+
+        monkeypatch.setattr(fcntl, "flock", late)
+        with pytest.raises(ResultsError, match="Another run is writing"):
+            run_cells([], tmp_path)
+        assert path.exists()
 
     def test_a_place_that_cannot_be_written_to(self, tmp_path):
         (tmp_path / "file").touch()
@@ -338,7 +361,7 @@ class TestFiles:
         assert Results.read(tmp_path / "other") == first
 
     def test_nothing_to_read(self, tmp_path):
-        with pytest.raises(ResultsError, match=r"holds no results.*spgls reproduce --all"):
+        with pytest.raises(ResultsError, match=r"holds no results.*python -m reproduction --all"):
             Results.read(tmp_path)
 
 
@@ -346,8 +369,8 @@ KILLED = """
 import sys
 from pathlib import Path
 
-from spgls.experiments import run_cells
-from spgls.experiments.cell import Cell, Synthetic
+from reproduction import run_cells
+from reproduction.cell import Cell, Synthetic
 
 cells = [
     Cell("tiny", Synthetic(4, 2, None, "code", seed), "fine", 0.1)
@@ -395,6 +418,16 @@ def test_ten_kills_lose_nothing(fake, tmp_path, monkeypatch):
     assert len(measured) <= count + kills
     objectives = {r.cell.data.seed: r["objective"] for r in Results.read(out).records}
     assert objectives == {seed: 1.5 * seed for seed in range(count)}
+
+
+def test_only_public_names_of_spgls():
+    for path in Path(reproduction.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert not any(name.name.startswith("spgls") for name in node.names), path
+            elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("spgls"):
+                assert node.module == "spgls", path
+                assert {name.name for name in node.names} <= {*spgls.__all__, "datasets"}, path
 
 
 class TestCatalogue:
@@ -580,14 +613,13 @@ def out(finished, tmp_path):
 
 class TestReproduction:
     def test_tables_pictures_and_page(self, tiny, out, tmp_path):
-        pytest.importorskip("matplotlib")
         found = reproduce([tiny], out, scale="quick", threads=1)
         assert (found.summary.measured, found.summary.kept) == (0, COUNT)
         names = {path.name for path in found.files}
         own = {f"dense-0.1{end}" for end in (".csv", ".md", ".png", "-ratios.png")}
         assert names == own | {"results.jsonl"}
         assert len((out / "dense-0.1.csv").read_text().splitlines()) == 1 + COUNT
-        written = report.write_page(Results.read(out), tmp_path / "page.md")
+        written = page.write_page(Results.read(out), tmp_path / "page.md")
         text = (tmp_path / "page.md").read_text()
         for name in re.findall(r"\]\((_static/.*?)\)", text):
             assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
@@ -598,7 +630,7 @@ class TestReproduction:
         # From the collected file alone comes the same page.
         (tmp_path / "committed").mkdir()
         (out / "results.jsonl").rename(tmp_path / "committed" / "results.jsonl")
-        report.write_page(Results.read(tmp_path / "committed"), tmp_path / "again.md")
+        page.write_page(Results.read(tmp_path / "committed"), tmp_path / "again.md")
         assert (tmp_path / "again.md").read_text() == text
 
     def test_objectives_after_a_break_are_the_same(self, tiny, out):
@@ -622,19 +654,15 @@ class TestReproduction:
 
     def test_a_page_needs_results(self, tmp_path):
         with pytest.raises(ResultsError, match="no results by the protocol 'paper'"):
-            report.write_page(Results((), {}), tmp_path / "page.md", protocol="paper")
+            page.write_page(Results((), {}), tmp_path / "page.md", protocol="paper")
 
 
 @pytest.fixture
 def invoke():
-    pytest.importorskip("rich")
-    testing = pytest.importorskip("typer.testing")
-    app = importlib.import_module("spgls.cli.app").app
-
     def run(*words, **variables):
         # Wide, so that no message is broken.
         env = {"COLUMNS": "300"} | variables
-        return testing.CliRunner().invoke(app, ["reproduce", *map(str, words)], env=env)
+        return CliRunner().invoke(app, [*map(str, words)], env=env)
 
     return run
 
@@ -665,7 +693,6 @@ class TestCommand:
         assert not list(tmp_path.iterdir())
 
     def test_run_and_page(self, invoke, tiny, out, tmp_path):
-        pytest.importorskip("matplotlib")
         next(iter(out.glob("cells/*/*.json"))).unlink()
         done = invoke(tiny.id, "--scale", "quick", "--out", out, "--threads", 1)
         assert done.exit_code == 0, done.output
@@ -718,10 +745,9 @@ class TestCommand:
         assert done.exit_code == 1
         assert re.search(rf"48 cells of insurance could not be measured: .*{told}", done.stderr)
         assert "The same command measures them" in done.stderr
-        assert not files(tmp_path / "out")
+        assert not list((tmp_path / "out").iterdir())
 
     def test_no_network(self, invoke, tmp_path):
-        pytest.importorskip("pooch")
         done = invoke(
             "wine",
             "--scale", "quick", "--out", tmp_path / "out",
@@ -730,31 +756,50 @@ class TestCommand:
         assert done.exit_code == 1
         assert "48 cells of wine could not be measured" in done.stderr
         assert "could not be downloaded" in done.stderr
-        assert not files(tmp_path / "out")
+        assert not list((tmp_path / "out").iterdir())
+
+    @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+    def test_terminated(self, tmp_path):
+        out = tmp_path / "out"
+        command = [
+            sys.executable,
+            "-m",
+            "reproduction",
+            "dense-0.1",
+            "--scale",
+            "quick",
+            "--out",
+            str(out),
+        ]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as run:
+            try:
+                while run.poll() is None and not files(out):
+                    time.sleep(0.01)
+                run.terminate()
+                _, told = run.communicate(timeout=30)
+            finally:
+                run.kill()
+        assert run.returncode == 1
+        assert told == "Stopped. What was finished is kept: the same command goes on from there.\n"
+        assert files(out)
+        assert not (out / ".lock").exists()
 
 
 @pytest.fixture(scope="module")
 def curves():
-    """Errors on a small game, by a path solved one strength at a time where there is none."""
-    from spgls.experiments import curves as module
-
+    """Errors on a small game."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random((300, 4)), np.ones(300)])
     y = X @ [1.0, 2.0, -1.0, 0.5, 1.0] + 0.3 * rng.normal(size=300)
     z = np.maximum(y, 2.0)
     game = measuring.Game(X[:200], y[:200], z[:200], X[200:], y[200:], z[200:], 10.0)
-    return game, module.error_curves(game)
+    return game, error_curves(game)
 
 
 class TestCurves:
-    @pytest.fixture(autouse=True)
-    def _needs_a_path(self):
-        if not hasattr(__import__("spgls"), "solve_path"):
-            pytest.skip("solve_path is not there")
-
     def test_errors(self, curves):
-        from spgls import solve
-
         game, found = curves
         for at in (0, 17, 39):
             gamma = found["gammas"][at]

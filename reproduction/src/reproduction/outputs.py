@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from spgls.experiments.environment import describe_environment
-from spgls.experiments.experiment import Experiment
-from spgls.experiments.figures import curves_figure, ratio_figure, times_figure
-from spgls.experiments.store import Results, write_whole
-from spgls.experiments.tables import (
+from reproduction.environment import describe_environment
+from reproduction.experiment import Experiment
+from reproduction.figures import curves_figure, ratio_figure, times_figure
+from reproduction.store import Results, write_whole
+from reproduction.tables import (
     agreement_table,
     as_csv,
     curves_csv,
@@ -17,7 +17,7 @@ from spgls.experiments.tables import (
     real_time_table,
     time_table,
 )
-from spgls.experiments.view import families
+from reproduction.view import families
 
 __all__ = ["NOTE", "draw", "figures_of", "markdown", "write_outputs"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spgls.base.types import Array, Vector
+from spgls import solve_path
 
 if TYPE_CHECKING:
-    from spgls.experiments.cells import Game
+    from reproduction.measure import Array, Game
 
 __all__ = ["GAMMAS", "MODELS", "error_curves"]
 
@@ -49,15 +49,13 @@ def error_curves(game: Game) -> dict[str, Any]:
 
 def _path(game: Game) -> Array:
     """Coefficients of the game, one column for each strength."""
-    from spgls import solve_path
-
     return np.asarray(solve_path(game.X, game.y, game.z, GAMMAS).coef, dtype=float).T
 
 
 class _Rows:
     """Rows to judge on."""
 
-    def __init__(self, X: Any, y: Vector, z: Vector, unit: float) -> None:
+    def __init__(self, X: Any, y: Array, z: Array, unit: float) -> None:
         self.X, self.y, self.z, self.unit = X, y, z, unit
 
     def errors(self, coef: Array) -> dict[str, list[float]]:
@@ -82,13 +80,13 @@ class _Rows:
 class _Spectrum:
     """Least squares with any penalty, after one decomposition."""
 
-    def __init__(self, X: Array, y: Vector) -> None:
+    def __init__(self, X: Array, y: Array) -> None:
         # The triangle of features and labels together holds all that is needed of many rows.
         triangle: Array = np.asarray(np.linalg.qr(np.column_stack([X, y]), mode="r"))
         left, self.sigma, self.right = np.linalg.svd(triangle[:, :-1], full_matrices=False)
         self.target = left.T @ triangle[:, -1]
 
-    def coef(self, penalties: Vector) -> Array:
+    def coef(self, penalties: Array) -> Array:
         """One column of coefficients for each penalty, which is relative."""
         d = self.sigma**2
         seen = self.sigma > RANK * self.sigma[0]
@@ -111,5 +109,5 @@ def _ridge(game: Game, spectrum: _Spectrum) -> Array:
     return spectrum.coef(PENALTIES)[:, errors.argmin(axis=1)]
 
 
-def _digits(values: Vector) -> list[float]:
+def _digits(values: Array) -> list[float]:
     return [float(f"{value:.8g}") for value in values]

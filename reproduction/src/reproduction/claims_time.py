@@ -8,12 +8,12 @@ from math import inf, log
 from operator import itemgetter
 from statistics import fmean, linear_regression
 
-from spgls.experiments import paper
-from spgls.experiments.cell import Family
-from spgls.experiments.store import Results
-from spgls.experiments.tables import LABELS, number
-from spgls.experiments.verdict import CAVEAT, FAILS, HOLDS, REAL, Verdict, several
-from spgls.experiments.view import families, law_of, points, seconds_of
+from reproduction import paper
+from reproduction.cell import Family
+from reproduction.store import Results
+from reproduction.tables import LABELS, number
+from reproduction.verdict import CAVEAT, FAILS, HOLDS, REAL, Verdict, several
+from reproduction.view import families, law_of, points, seconds_of
 
 __all__ = ["TIME_CLAIMS"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from spgls.experiments.cells import CURVES
-from spgls.experiments.experiment import SCALES, Experiment, Grid
+from reproduction.experiment import SCALES, Experiment, Grid
+from reproduction.measure import CURVES
 
 __all__ = ["EXPERIMENTS", "find_experiments"]
 
@@ -227,7 +227,7 @@ def find_experiments(ids: Iterable[str]) -> tuple[Experiment, ...]:
 
     Examples
     --------
-    >>> from spgls.experiments import find_experiments
+    >>> from reproduction import find_experiments
     >>> [experiment.place for experiment in find_experiments(["sparse-0.5n"])]
     ['Table tab:syn-sparse']
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from spgls.experiments.store import Results
+from reproduction.store import Results
 
 __all__ = ["CAVEAT", "FAILS", "HOLDS", "REAL", "Verdict", "several"]
 

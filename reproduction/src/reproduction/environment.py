@@ -10,8 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from spgls.solvers.published.conic import memory_bytes
-
 __all__ = ["available_cores", "describe_environment", "environment", "memory_gib", "pinned"]
 
 PACKAGES = ("spgls", "numpy", "scipy", "scikit-learn", "numba", "clarabel", "scs")
@@ -33,8 +31,11 @@ def available_cores() -> int:
 
 
 def memory_gib() -> float:
-    """Physical memory."""
-    return memory_bytes() / 2**30
+    """Physical memory; eight GiB where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2**30
+    except (AttributeError, OSError, ValueError):
+        return 8.0
 
 
 def pinned(threads: int) -> dict[str, str]:

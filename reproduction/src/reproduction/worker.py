@@ -1,6 +1,6 @@
 """The process that measures: it reads cells as lines, answers in lines, and may be killed.
 
-It is run as ``python -m spgls.experiments.worker module:function``. The function takes a cell as
+It is run as ``python -m reproduction.worker module:function``. The function takes a cell as
 plain values, and a callable to call once the game is there and the clock may start.
 """
 
@@ -14,7 +14,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any
 
-from spgls.experiments.cell import UnavailableError
+from reproduction.cell import UnavailableError
 
 __all__ = ["serve"]
 

@@ -1,4 +1,4 @@
-"""From ids to tables: what ``spgls reproduce`` does, without a word printed."""
+"""From experiments to tables: measure what is missing, then write; nothing is printed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spgls.experiments.experiment import Experiment
-from spgls.experiments.outputs import write_outputs
-from spgls.experiments.runner import Progress, Summary, run_cells
-from spgls.experiments.store import Results
+from reproduction.experiment import Experiment
+from reproduction.outputs import write_outputs
+from reproduction.runner import RunProgress, Summary, run_cells
+from reproduction.store import Results
 
 __all__ = ["Reproduction", "reproduce"]
 
@@ -37,7 +37,7 @@ def reproduce(
     scale: str = "machine",
     protocol: str = "code",
     threads: int | None = None,
-    notify: Callable[[Progress], object] | None = None,
+    notify: Callable[[RunProgress], object] | None = None,
 ) -> Reproduction:
     """Measure experiments, or go on with them, and write their tables and pictures.
 

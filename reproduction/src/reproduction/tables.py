@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from statistics import fmean, median_high
 
-from spgls.experiments import paper
-from spgls.experiments.cell import Family, Real, Synthetic
-from spgls.experiments.cells import CURVES
-from spgls.experiments.store import Results
-from spgls.experiments.view import Law, Point, families, law_of, pairs, points
+from reproduction import paper
+from reproduction.cell import Family, Real, Synthetic
+from reproduction.measure import CURVES
+from reproduction.store import Results
+from reproduction.view import Law, Point, families, law_of, pairs, points
 
 __all__ = [
     "LABELS",

@@ -8,12 +8,12 @@ from math import ceil
 from statistics import fmean
 from typing import Any
 
-from spgls.experiments import paper
-from spgls.experiments.cell import Family
-from spgls.experiments.curves import MODELS
-from spgls.experiments.store import Results
-from spgls.experiments.tables import LABELS
-from spgls.experiments.view import families, points, real_games
+from reproduction import paper
+from reproduction.cell import Family
+from reproduction.curves import MODELS
+from reproduction.store import Results
+from reproduction.tables import LABELS
+from reproduction.view import families, points, real_games
 
 __all__ = ["curves_figure", "mean_curves", "ratio_figure", "times_figure"]
 

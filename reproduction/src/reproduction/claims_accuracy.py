@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spgls.experiments.cell import Real
-from spgls.experiments.figures import mean_curves
-from spgls.experiments.store import Results
-from spgls.experiments.tables import LABELS, tolerance
-from spgls.experiments.verdict import CAVEAT, FAILS, HOLDS, REAL, Verdict, several
-from spgls.experiments.view import Point, families, pairs, real_games
+from reproduction.cell import Real
+from reproduction.figures import mean_curves
+from reproduction.store import Results
+from reproduction.tables import LABELS, tolerance
+from reproduction.verdict import CAVEAT, FAILS, HOLDS, REAL, Verdict, several
+from reproduction.view import Point, families, pairs, real_games
 
 __all__ = ["ACCURACY_CLAIMS"]
 

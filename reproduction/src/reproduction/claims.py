@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spgls.experiments.claims_accuracy import ACCURACY_CLAIMS
-from spgls.experiments.claims_time import TIME_CLAIMS
-from spgls.experiments.store import Results
-from spgls.experiments.verdict import CAVEAT, FAILS, HOLDS, Verdict
+from reproduction.claims_accuracy import ACCURACY_CLAIMS
+from reproduction.claims_time import TIME_CLAIMS
+from reproduction.store import Results
+from reproduction.verdict import CAVEAT, FAILS, HOLDS, Verdict
 
 __all__ = ["CAVEAT", "FAILS", "HOLDS", "Verdict", "judge"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from spgls.experiments.catalogue import EXPERIMENTS
-from spgls.experiments.store import Results
-from spgls.experiments.tables import LABELS, markdown_table, number
-from spgls.experiments.view import Point, families, points
+from reproduction.catalogue import EXPERIMENTS
+from reproduction.store import Results
+from reproduction.tables import LABELS, markdown_table, number
+from reproduction.view import Point, families, points
 
 __all__ = ["OURS", "fastest_section"]
 

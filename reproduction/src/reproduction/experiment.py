@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from spgls.experiments.cell import Cell, Data, Real, Synthetic
-from spgls.experiments.environment import memory_gib
+from reproduction.cell import Cell, Data, Real, Synthetic
+from reproduction.environment import memory_gib
 
 __all__ = ["ATTACKERS", "PROTOCOLS", "SCALES", "SDPS", "Experiment", "Grid"]
 
