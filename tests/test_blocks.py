@@ -22,7 +22,7 @@ from spgls.matrix import (
     as_matrix,
     range_basis,
 )
-from spgls.matrix.between import Between
+from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
 
 from .catalogue import CATALOGUE, problem
@@ -193,7 +193,7 @@ def test_what_is_left_along_a_basis_adds_up_over_blocks(pair):
     row, Q = rng.random(len(A)), np.linalg.qr(rng.normal(size=(len(A), 3)))[0]
     for v in _vectors(A.shape[1]):
         along = rng.normal(size=(3, *v.shape[1:]))
-        ours, whole = (Between.projection(Q, along).weighted(row) for _ in range(2))
+        ours, whole = (RowStep.projection(Q, along).weighted(row) for _ in range(2))
         wanted = A.T @ whole(slice(0, len(A)), A @ v)
         size = np.linalg.norm(A) ** 2 * np.linalg.norm(v) + np.linalg.norm(A)
         _close(a.gram(v, None, ours), wanted, size)

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from spgls.matrix import DenseMatrix, ProjectedMatrix, ScaledMatrix, as_matrix, kernels, products
-from spgls.matrix.between import Between
+from spgls.matrix.row_step import RowStep
 
 WIDTHS = (None, 1, 2, 3, 8)
 SHAPES = [(1, 1), (7, 3), (8, 5), (5, 1), (101, 37), (17, 4099), (4099, 3)]
@@ -99,7 +99,7 @@ def test_columns_are_read_twice_where_pieces_of_them_would_be_short(threads, mon
     monkeypatch.setattr("spgls.matrix.dense._RUN_BYTES", 40 * 8 * 100)
     assert not as_matrix(X).fused
     _assert_products(as_matrix(X), X)
-    between = Between().weighted(np.arange(300.0))
+    between = RowStep().weighted(np.arange(300.0))
     wanted = X.T @ (np.arange(300.0)[:, None] ** 2 * (X @ np.eye(40)[:, :2]))
     np.testing.assert_allclose(as_matrix(X).gram(np.eye(40)[:, :2], None, between), wanted)
 
@@ -183,7 +183,7 @@ def test_what_stands_between_is_the_same_compiled_or_not(threads):
     Q = np.linalg.qr(rng.normal(size=(61, 3)))[0]
     for v in _vectors(5):
         along = rng.normal(size=(3, *v.shape[1:]))
-        compiled, plain = (Between.projection(Q, along).weighted(row) for _ in range(2))
+        compiled, plain = (RowStep.projection(Q, along).weighted(row) for _ in range(2))
         got = products.gram(X, v, None, compiled)
         np.testing.assert_allclose(got, X.T @ plain(slice(0, 61), X @ v), rtol=1e-11, atol=1e-12)
         np.testing.assert_allclose(compiled.left, plain.left, rtol=1e-11, atol=1e-12)

@@ -21,7 +21,7 @@ from spgls.display._figure import (
     tidy,
 )
 from spgls.display._models import face, read_names, split
-from spgls.estimators.attack import _names
+from spgls.estimators.attack import model_columns
 
 __all__ = ["MovementDisplay"]
 
@@ -119,7 +119,7 @@ class MovementDisplay(Display):
         strength = np.where(np.isinf(provider.gamma), 0.0, provider.gamma)
         paid = provider.coef * provider.direction
         return cls(
-            feature_names=read_names(feature_names, len(paid), _names(head, last, seen)),
+            feature_names=read_names(feature_names, len(paid), model_columns(head, last, seen)),
             step=step,
             direction=provider.direction,
             scale=StandardScaler(with_mean=False).fit(seen).scale_,

@@ -23,7 +23,7 @@ from spgls.game.goals import GoalLike, check_goal, goals_of
 from spgls.game.providers import Population, Provider
 from spgls.matrix import as_matrix
 
-__all__ = ["AttackedScorer", "make_attacked_scorer", "predict_attacked"]
+__all__ = ["AttackedScorer", "make_attacked_scorer", "model_columns", "predict_attacked"]
 
 _MODEL = "model must be a fitted linear model, or a Pipeline that ends in one"
 #: What a model predicts may differ by so much from ``X @ coef_ + intercept_``, in float32 too.
@@ -315,7 +315,7 @@ def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
     m, n = matrix.shape
     if n != len(coef):
         raise ValueError(f"X must have {len(coef)} columns, as model was fitted; got {n}.")
-    cost = resolve_cost(feature_cost, n, _names(head, last, table))
+    cost = resolve_cost(feature_cost, n, model_columns(head, last, table))
     said = np.asarray(last.predict(table), dtype=np.float64).reshape(m)
     offset = said - matrix.apply(coef)
     constant = float(offset.mean()) if m > 1 else float(np.sum(getattr(last, "intercept_", 0.0)))
@@ -327,7 +327,7 @@ def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
     return said, Provider(coef, 0.0, math.inf, cost)
 
 
-def _names(head: Any, last: Any, table: Any) -> list[str] | None:
+def model_columns(head: Any, last: Any, table: Any) -> list[str] | None:
     """Names of the columns that a linear model sees."""
     names = column_names(table)
     if names is None and hasattr(last, "feature_names_in_"):

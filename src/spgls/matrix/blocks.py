@@ -15,10 +15,10 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import describe
-from spgls.matrix.between import on_rows
 from spgls.matrix.convert import as_matrix
 from spgls.matrix.pieces import Rows, chosen_rows, cuts
 from spgls.matrix.protocol import Matrix, RowMap
+from spgls.matrix.row_step import on_rows
 from spgls.matrix.work import Work
 
 __all__ = ["BlockedMatrix", "RowBlocks"]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from spgls.base.types import Array, Vector
-from spgls.matrix.between import Between
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
+from spgls.matrix.row_step import RowStep
 from spgls.matrix.work import Work
 
 __all__ = ["DenseMatrix", "panel_moment"]
@@ -104,7 +104,7 @@ class DenseMatrix(InMemory):
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
         """``A' M A v``, one read of each row block; two where :attr:`fused` says so."""
-        if self._compiled(v, shift) and (middle is None or isinstance(middle, Between)):
+        if self._compiled(v, shift) and (middle is None or isinstance(middle, RowStep)):
             from spgls.matrix import products
 
             if not self.fused:

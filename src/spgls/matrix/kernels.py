@@ -203,8 +203,8 @@ def _adds(X: Any, i: int, stop: int, t: Any, tiles: Any, out: Any) -> None:
 
 
 @_inner(_DENSE)
-def _between(t: Any, i: int, count: int, row: Any, basis: Any, along: Any, left: Any) -> None:
-    """Apply :class:`Between` to ``count`` rows from ``i`` on; ``t`` is zero past them."""
+def _step_rows(t: Any, i: int, count: int, row: Any, basis: Any, along: Any, left: Any) -> None:
+    """Apply :class:`RowStep` to ``count`` rows from ``i`` on; ``t`` is zero past them."""
     width, f = len(t), len(along)
     for k in range(width):
         for r in range(count, t.shape[1]):
@@ -278,12 +278,12 @@ def gram_part(
         count = min(8, stop - i)
         if shift is None:
             _dots(_eight(X, i, stop, 0, n), V, t)
-            _between(t, i, count, row, basis, along, left)
+            _step_rows(t, i, count, row, basis, along, left)
             _adds(X, i, stop, t, tiles, out)
         else:
             _subtract(X, i, stop, shift, less)
             _dots(_eight(less, 0, count, 0, n), V, t)
-            _between(t, i, count, row, basis, along, left)
+            _step_rows(t, i, count, row, basis, along, left)
             _adds(less, 0, count, t, tiles, out)
 
 
@@ -321,7 +321,7 @@ def columns_gram_part(
             at = (k % 2) * TILE
             for r in range(hi - lo):
                 t[k, r] = sums[k // 2, at + r]
-        _between(t, lo, hi - lo, row, basis, along, left)
+        _step_rows(t, lo, hi - lo, row, basis, along, left)
         for i in range(0, n, 8):
             _dots(_eight(Z, i, n, lo, hi), t[:, : hi - lo], part)
             for k in range(width):
@@ -508,7 +508,7 @@ def sparse_gram_one(
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         t[0, 0] = _sparse_dot(A, lo, hi, v)
-        _between(t, i, 1, row, basis, along, left)
+        _step_rows(t, i, 1, row, basis, along, left)
         _sparse_add(A, lo, hi, t[0, 0], out, False)
 
 
@@ -529,6 +529,6 @@ def sparse_gram_pairs(
         lo, hi = _ends(A, i)
         for k in range(len(V)):
             t[2 * k, 0], t[2 * k + 1, 0] = _sparse_dot_pair(A, lo, hi, V[k])
-        _between(t, i, 1, row, basis, along, left)
+        _step_rows(t, i, 1, row, basis, along, left)
         for k in range(len(V)):
             _sparse_add_pair(A, lo, hi, t[2 * k, 0], t[2 * k + 1, 0], out[k], False)

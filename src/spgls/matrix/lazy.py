@@ -6,9 +6,9 @@ import numpy as np
 from scipy.linalg import qr
 
 from spgls.base.types import EPS, Array, Vector
-from spgls.matrix.between import Between
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
+from spgls.matrix.row_step import RowStep
 
 __all__ = ["ROUNDING", "ProjectedMatrix", "ScaledMatrix", "flush_columns", "range_basis"]
 
@@ -66,10 +66,10 @@ class ScaledMatrix:
         """``A' u``."""
         return self._gather(self.matrix.cross(_scale(self.row, u), self.shift))
 
-    def gram(self, v: Array, middle: Between | None = None) -> Array:
+    def gram(self, v: Array, middle: RowStep | None = None) -> Array:
         """``A' M A v``, reading the data once; ``middle`` is ``M``, the identity by default."""
         if self.row is not None:
-            middle = (middle or Between()).weighted(self.row)
+            middle = (middle or RowStep()).weighted(self.row)
         return self._gather(self.matrix.gram(self._spread(v), self.shift, middle))
 
     def square(self) -> Array:
@@ -144,7 +144,7 @@ class ProjectedMatrix:
 
     def gram(self, v: Array) -> Array:
         """``A' P A v``, reading the data once."""
-        middle = Between.projection(self.basis, self.overlap.T @ v)
+        middle = RowStep.projection(self.basis, self.overlap.T @ v)
         out = self.matrix.gram(v, middle)
         return np.asarray(out - self.overlap @ middle.left)
 

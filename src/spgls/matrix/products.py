@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spgls.base.types import Array, Vector
 from spgls.matrix import kernels
-from spgls.matrix.between import Between
+from spgls.matrix.row_step import RowStep
 
 __all__ = [
     "apply",
@@ -64,22 +64,22 @@ def cross(X: Values, u: Array, shift: Vector | None = None) -> Array:
     return _untile(out, n, u)
 
 
-def gram(X: Values, v: Array, shift: Vector | None = None, between: Between | None = None) -> Array:
+def gram(X: Values, v: Array, shift: Vector | None = None, step: RowStep | None = None) -> Array:
     """``X' M X v`` for rows that lie together in memory, reading them once."""
     X, V = _unlocked(X), np.ascontiguousarray(_block(v).T)
     out = _tiles(X.shape[1], len(V), _threads())
-    row, basis, along, left = _unpack(between, len(V))
+    row, basis, along, left = _unpack(step, len(V))
     _run(
         len(X),
         lambda part, a, b: kernels.gram_part(
             X, shift, V, row, basis, along, a, b, out[part], left[part]
         ),
     )
-    _collect(between, left)
+    _collect(step, left)
     return _untile(out, X.shape[1], v)
 
 
-def gram_by_columns(X: Values, v: Array, length: int, between: Between | None = None) -> Array:
+def gram_by_columns(X: Values, v: Array, length: int, step: RowStep | None = None) -> Array:
     """``X' M X v`` for columns that lie together in memory.
 
     Read once if ``length`` rows, of which there may be as many as in a tile, fit in cache.
@@ -87,14 +87,14 @@ def gram_by_columns(X: Values, v: Array, length: int, between: Between | None = 
     Z, V = _unlocked(X).T, _block(v)
     m, n = X.shape
     out = np.zeros((_threads(), n, V.shape[1]))
-    row, basis, along, left = _unpack(between, V.shape[1])
+    row, basis, along, left = _unpack(step, V.shape[1])
     _run(
         m,
         lambda k, a, b: kernels.columns_gram_part(
             Z, V, row, basis, along, min(length, kernels.TILE), a, b, out[k], left[k]
         ),
     )
-    _collect(between, left)
+    _collect(step, left)
     return np.asarray(out.sum(axis=0)).reshape(n, *v.shape[1:])
 
 
@@ -117,15 +117,15 @@ def sparse_cross(A: Rows, u: Array, n: int) -> Array:
     return _unpair(out.sum(axis=0), n, u)
 
 
-def sparse_gram(A: Rows, v: Array, between: Between | None = None) -> Array:
+def sparse_gram(A: Rows, v: Array, step: RowStep | None = None) -> Array:
     """``A' M A v`` for compressed rows, reading them once."""
     kernel = kernels.sparse_gram_one if _single(v) else kernels.sparse_gram_pairs
     A, V = _unlocked_rows(A), _pairs(v)
     width = 1 if V.ndim == 1 else 2 * len(V)
     out = np.zeros((_threads(), *V.shape))
-    row, basis, along, left = _unpack(between, width)
+    row, basis, along, left = _unpack(step, width)
     _run_sparse(A, lambda part, a, b: kernel(A, V, row, basis, along, a, b, out[part], left[part]))
-    _collect(between, left)
+    _collect(step, left)
     return _unpair(out.sum(axis=0), len(v), v)
 
 
@@ -229,21 +229,21 @@ def _unpair(out: Array, length: int, like: Array) -> Array:
     return np.ascontiguousarray(columns[:, : like.shape[1]])
 
 
-def _unpack(between: Between | None, width: int) -> tuple[Array, Array, Array, Array]:
+def _unpack(step: RowStep | None, width: int) -> tuple[Array, Array, Array, Array]:
     """Row factors, basis, the known part along it, and room for sums; empty where there is none."""
     row, basis, along = np.zeros(0), np.zeros((0, 0)), np.zeros((0, width))
-    if between is not None and between.row is not None:
-        row = np.ascontiguousarray(between.row)
-    if between is not None and between.basis is not None:
-        basis = np.ascontiguousarray(between.basis)
-        known = _block(between.along)
+    if step is not None and step.row is not None:
+        row = np.ascontiguousarray(step.row)
+    if step is not None and step.basis is not None:
+        basis = np.ascontiguousarray(step.basis)
+        known = _block(step.along)
         along = np.zeros((len(known), width))
         along[:, : known.shape[1]] = known
     return row, basis, along, np.zeros((_threads(), *along.shape))
 
 
-def _collect(between: Between | None, left: Array) -> None:
-    if between is not None and between.basis is not None:
+def _collect(step: RowStep | None, left: Array) -> None:
+    if step is not None and step.basis is not None:
         total = left.sum(axis=0)
-        width = 1 if between.left.ndim == 1 else between.left.shape[1]
-        between.left[...] += total[:, :width].reshape(between.left.shape)
+        width = 1 if step.left.ndim == 1 else step.left.shape[1]
+        step.left[...] += total[:, :width].reshape(step.left.shape)

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from spgls.base.types import Array, Vector
-from spgls.matrix.between import Between
 from spgls.matrix.dense import panel_moment
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import Rows, block_length, chosen_rows
 from spgls.matrix.protocol import RowMap
+from spgls.matrix.row_step import RowStep
 from spgls.matrix.work import Work
 
 __all__ = ["SparseMatrix"]
@@ -114,7 +114,7 @@ class SparseMatrix(InMemory):
         """``A' M A v``; rows stored together are read once, columns have to be read twice."""
         if not self._by_rows:
             return self._in_two_reads(v, shift, middle)
-        if self._compiled(v, shift) and (middle is None or isinstance(middle, Between)):
+        if self._compiled(v, shift) and (middle is None or isinstance(middle, RowStep)):
             from spgls.matrix import products
 
             return products.sparse_gram(self._parts, v, middle)

@@ -9,11 +9,11 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.matrix.protocol import RowMap
 
-__all__ = ["Between", "on_rows"]
+__all__ = ["RowStep", "on_rows"]
 
 
 @dataclass(frozen=True)
-class Between:
+class RowStep:
     """``M = R (I - Q Q') R`` as a map of some rows of ``A v`` at a time.
 
     A :data:`~spgls.matrix.protocol.RowMap` whose parts are known, so that compiled products can
@@ -37,15 +37,15 @@ class Between:
     left: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def projection(cls, basis: Array, along: Array) -> Between:
+    def projection(cls, basis: Array, along: Array) -> RowStep:
         """``I - Q Q'`` for a product whose part along ``Q`` is known."""
         return cls(basis=basis, along=along, left=np.zeros_like(along))
 
-    def weighted(self, row: Vector | None) -> Between:
+    def weighted(self, row: Vector | None) -> RowStep:
         """Return the same between two factors of rows; sums go to the same place."""
         return self if row is None else replace(self, row=row)
 
-    def restricted(self, rows: slice) -> Between:
+    def restricted(self, rows: slice) -> RowStep:
         """Return the same for some rows, numbered from zero; sums go to the same place."""
         row = None if self.row is None else self.row[rows]
         basis = None if self.basis is None else self.basis[rows]
@@ -67,6 +67,6 @@ def on_rows(middle: RowMap | None, rows: slice) -> RowMap | None:
     """Return a map of all rows as one of some, numbered from zero."""
     if middle is None:
         return None
-    if isinstance(middle, Between):
+    if isinstance(middle, RowStep):
         return middle.restricted(rows)
     return lambda some, t: middle(slice(rows.start + some.start, rows.start + some.stop), t)
