@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import Population, Status, explain_solver, solve, solve_path
-from spgls import _machine as machine
+from spgls.base import machine
 from spgls.matrix import as_matrix
 from spgls.solvers import Auto, Krylov, Spectral, auto
 from spgls.solvers.auto import make_plan
