@@ -15,16 +15,10 @@ from spgls.solvers import Auto, Krylov, Spectral, auto
 from spgls.solvers.auto import make_plan
 from spgls.solvers.cost import krylov_cost, spectral_cost
 
+from .builders import linear_game
 from .catalogue import CATALOGUE, problem
 
 TOL = 1e-9
-
-
-def game(m, n, seed=0, spread=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, n)) * np.geomspace(1.0, 1.0 / spread, n)
-    y = X @ rng.normal(size=n) + rng.normal(size=m)
-    return X, y, np.maximum(y, np.quantile(y, 0.25))
 
 
 @pytest.fixture
@@ -66,7 +60,7 @@ def test_more_of_everything_never_costs_less():
 
 
 def test_the_choice_is_carried_out():
-    X, y, z = game(400, 300)
+    X, y, z = linear_game(400, 300)
     assert explain_solver(X, y, z, 0.1).solver == "krylov"
     found = solve(X, y, z, 0.1)
     assert found.solver == "krylov"
@@ -94,7 +88,7 @@ def test_catalogue_equals_spectral(name, ambitious):
 
 def test_what_takes_too_long_is_given_up(ambitious, monkeypatch):
     monkeypatch.setattr(auto, "_PATIENCE", 0.0)
-    X, y, z = game(300, 200, spread=1e4)
+    X, y, z = linear_game(300, 200, spread=1e4)
     gamma = 1e3
     assert solve(X, y, z, gamma, solver=Krylov(), max_iter=20).status is (Status.ITERATION_LIMIT)
     found = solve(X, y, z, gamma)
@@ -110,7 +104,7 @@ def test_what_takes_too_long_is_given_up(ambitious, monkeypatch):
 
 
 def test_a_limit_or_a_callback_of_the_user_is_no_reason_to_go_on(ambitious):
-    X, y, z = game(300, 200, spread=1e4)
+    X, y, z = linear_game(300, 200, spread=1e4)
     limited = solve(X, y, z, 1e3, max_iter=3)
     assert limited.status is Status.ITERATION_LIMIT
     assert limited.solver == "krylov"
@@ -122,7 +116,7 @@ def test_a_limit_or_a_callback_of_the_user_is_no_reason_to_go_on(ambitious):
 
 
 def test_populations_are_proved_while_that_is_bearable():
-    X, y, z = game(400, 300)
+    X, y, z = linear_game(400, 300)
     crowd = Population.mixed(0.1, honest=0.5)
     assert explain_solver(X, gamma=crowd).solver == "spectral"
     assert explain_solver(X, gamma=0.1, ridge=1.0).solver == "spectral"
@@ -133,7 +127,7 @@ def test_populations_are_proved_while_that_is_bearable():
 
 
 def test_plans_of_paths():
-    X, y, z = game(400, 300)
+    X, y, z = linear_game(400, 300)
     gammas = np.geomspace(1e-3, 1e3, 7)
     path = solve_path(X, y, z, gammas)
     expected = solve_path(X, y, z, gammas, solver="spectral")
@@ -162,7 +156,7 @@ def test_nothing_fits():
 
 
 def test_a_decomposition_that_does_not_fit_is_refused(monkeypatch):
-    X, y, z = game(2500, 2400)
+    X, y, z = linear_game(2500, 2400)
     monkeypatch.setattr(auto, "available_memory", lambda: 1.2e8)
     for call in (
         lambda solver: solve(X, y, z, 0.1, solver=solver),
@@ -202,7 +196,7 @@ def test_threads_of_the_machine(monkeypatch):
 
 
 def test_explanation():
-    X, y, z = game(400, 300)
+    X, y, z = linear_game(400, 300)
     cost = np.where(np.arange(300) < 290, np.inf, 1.0)
     plan = explain_solver(X, y, z, [0.1, 1.0], threads=3, memory=1e9)
     assert plan.threads == 3

@@ -47,17 +47,17 @@ from spgls.reduction.fold_sums import Pieces, Split, cut_into_pieces
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers import Spectral
 
+from .builders import COEF, COST, NAMES, applicants
+
 inf, nan = np.inf, np.nan
 M, N = 90, 4
 rng = np.random.default_rng(0)
-X = rng.normal(size=(M, N)) * [1.0, 2.0, 0.5, 3.0] + [0.0, 5.0, -1.0, 20.0]
-y = X @ [1.0, -0.5, 2.0, 0.3] + rng.normal(size=M)
+X = applicants(M, rng, years=20.0)
+y = X @ COEF + rng.normal(size=M)
 z = np.maximum(y, np.median(y))
 weight = rng.integers(0, 4, size=M).astype(float)
 group = rng.integers(0, 6, size=M)
-cost = np.array([1.0, inf, 0.5, 2.0])
-names = ["income", "age", "debt", "years"]
-frame = pd.DataFrame(X, columns=names, index=np.arange(M) + 100)
+frame = pd.DataFrame(X, columns=NAMES, index=np.arange(M) + 100)
 GAMMAS, SHARES, RIDGES = (0.05, 2.0, 1e4), (0.0, 0.4, 1.0), (0.0, 3.0)
 WORLD = Population([inf, 0.5, 30.0], [0.2, 0.5, 0.3])
 GRID = {"gammas": GAMMAS, "honest_shares": SHARES, "ridges": RIDGES, "world": WORLD}
@@ -147,7 +147,7 @@ class TestTheNaiveLoop:
     @pytest.mark.parametrize("name", SPLITTERS)
     @pytest.mark.parametrize("sample_weight", [None, weight], ids=["", "weighted"])
     @pytest.mark.parametrize(
-        "how", [{}, {"feature_cost": cost}, {"fit_intercept": False}], ids=["", "costs", "origin"]
+        "how", [{}, {"feature_cost": COST}, {"fit_intercept": False}], ids=["", "costs", "origin"]
     )
     def test_every_splitter(self, name, sample_weight, how):
         cv = SPLITTERS[name]
@@ -206,7 +206,7 @@ class TestTheNaiveLoop:
         np.testing.assert_allclose(scores_of(model), wanted, rtol=1e-8)
 
     def test_exact_fits(self):
-        labels = X @ [1.0, -0.5, 2.0, 0.3]
+        labels = X @ COEF
         grid = {"gammas": (1e12,), "honest_shares": (1.0,)}
         world = Population([inf], [1.0])
         model = StackelbergRegressorCV(**grid, world=inf, cv=3).fit(X, labels, z=labels + 1.0)
@@ -292,7 +292,7 @@ class TestHowItIsDone:
         assert found == pieces
 
     def test_moments_and_factors_agree(self):
-        model = StackelbergRegressorCV(goal=Floor(0.0), feature_cost=cost)
+        model = StackelbergRegressorCV(goal=Floor(0.0), feature_cost=COST)
         data, _ = model._read_data(X, y, None, weight)
         pieces = Pieces(data, rng.integers(0, 3, size=M))
         for triangle, moment in zip(pieces.triangles, pieces.moments, strict=True):
@@ -491,7 +491,7 @@ class TestHowItIsDone:
 
 class TestTheChoice:
     def test_results_in_the_manner_of_scikit_learn(self):
-        model = StackelbergRegressorCV(**GRID, cv=3, feature_cost=cost).fit(X, y, z=z)
+        model = StackelbergRegressorCV(**GRID, cv=3, feature_cost=COST).fit(X, y, z=z)
         results = model.cv_results_
         count = len(GAMMAS) * len(SHARES) * len(RIDGES)
         assert all(len(column) == count for column in results.values())
@@ -507,9 +507,9 @@ class TestTheChoice:
             assert isinstance(value, float)
 
     def test_afterwards_it_is_the_model_it_chose(self):
-        model = StackelbergRegressorCV(**GRID, cv=3, feature_cost=cost)
+        model = StackelbergRegressorCV(**GRID, cv=3, feature_cost=COST)
         model.fit(frame, y, z=z, sample_weight=weight)
-        chosen = StackelbergRegressor(**model.best_params_, feature_cost=cost)
+        chosen = StackelbergRegressor(**model.best_params_, feature_cost=COST)
         chosen.fit(frame, y, z=z, sample_weight=weight)
         np.testing.assert_allclose(model.coef_, chosen.coef_, rtol=1e-9)
         np.testing.assert_allclose(model.predict(frame), chosen.predict(frame), rtol=1e-9)
@@ -523,7 +523,7 @@ class TestTheChoice:
         assert model.objective_ == pytest.approx(chosen.objective_, rel=1e-9)
         assert model.certificate_.relative_gap <= 1e-9
         assert (model.status_, model.solver_) == (Status.OPTIMAL, "spectral")
-        np.testing.assert_array_equal(model.feature_names_in_, names)
+        np.testing.assert_array_equal(model.feature_names_in_, NAMES)
         copy = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(copy.predict(frame), model.predict(frame))
         assert "relative gap" in model._repr_html_()
@@ -677,7 +677,7 @@ class TestAmongOthers:
     def test_costs_by_name(self):
         how = {"gammas": GAMMAS, "world": WORLD, "goal": Floor(1.0)}
         named = StackelbergRegressorCV(**how, feature_cost={"age": inf, "debt": 0.5, "years": 2.0})
-        array = StackelbergRegressorCV(**how, feature_cost=cost).fit(X, y)
+        array = StackelbergRegressorCV(**how, feature_cost=COST).fit(X, y)
         np.testing.assert_allclose(scores_of(named.fit(frame, y)), scores_of(array), rtol=1e-10)
 
     def test_warnings_of_the_final_fit(self):

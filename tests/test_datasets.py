@@ -23,7 +23,7 @@ from spgls.datasets import (
     make_sparse,
 )
 
-from .real_games import _numbers
+from .real_games import numbers
 
 FOLDER = os.environ.get("SPGLS_DATA")
 LOADERS = {
@@ -167,7 +167,7 @@ def test_building_has_little_rank_unscaled(real):
 
 def test_building_against_another_reader(real):
     data = real("building")
-    table = _numbers(Path(data.filename))
+    table = numbers(Path(data.filename))
     np.testing.assert_array_equal(data.X, table[:, :107])
     np.testing.assert_array_equal(data.y, table[:, 107])
     assert table[:, 108].sum() == 86545.0

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from spgls.matrix import DenseMatrix, ProjectedMatrix, ScaledMatrix, as_matrix, kernels, products
 from spgls.matrix.row_step import RowStep
 
-WIDTHS = (None, 1, 2, 3, 8)
+from .measures import assert_close, vectors
+
 SHAPES = [(1, 1), (7, 3), (8, 5), (5, 1), (101, 37), (17, 4099), (4099, 3)]
 
 
@@ -36,27 +37,15 @@ def threads(request):
     numba.set_num_threads(before)
 
 
-def _vectors(length, seed=0):
-    rng = np.random.default_rng(seed)
-    return [rng.normal(size=length if w is None else (length, w)) for w in WIDTHS]
-
-
-def _close(got, wanted, size):
-    """Rounding in proportion to what a product of absolute values would be."""
-    assert got.dtype == np.float64
-    assert got.shape == wanted.shape
-    assert np.all(np.abs(got - wanted) <= 1e-13 * size + 1e-300)
-
-
 def _assert_products(a, A, shift=None):
     B = A if shift is None else A - shift
     size = np.abs(A) + (0.0 if shift is None else np.abs(shift))
-    for v in _vectors(A.shape[1]):
+    for v in vectors(A.shape[1]):
         reach = size @ np.abs(v)
-        _close(a.apply(v, shift), B @ v, reach)
-        _close(a.gram(v, shift), B.T @ (B @ v), size.T @ reach)
-    for u in _vectors(A.shape[0], seed=1):
-        _close(a.cross(u, shift), B.T @ u, size.T @ np.abs(u))
+        assert_close(a.apply(v, shift), B @ v, reach)
+        assert_close(a.gram(v, shift), B.T @ (B @ v), size.T @ reach)
+    for u in vectors(A.shape[0], seed=1):
+        assert_close(a.cross(u, shift), B.T @ u, size.T @ np.abs(u))
 
 
 def _sparse(shape, kind, dtype, index=np.int32):
@@ -171,7 +160,7 @@ def test_weights_and_projection(kind, weighted, projected, threads, monkeypatch)
     else:
         a = scaled
     _only_compiled(monkeypatch)
-    for v in _vectors(n):
+    for v in vectors(n):
         wanted = A.T @ (A @ v)
         np.testing.assert_allclose(a.gram(v), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
 
@@ -181,7 +170,7 @@ def test_what_stands_between_is_the_same_compiled_or_not(threads):
     rng = np.random.default_rng(0)
     X, row = rng.normal(size=(61, 5)), rng.random(61)
     Q = np.linalg.qr(rng.normal(size=(61, 3)))[0]
-    for v in _vectors(5):
+    for v in vectors(5):
         along = rng.normal(size=(3, *v.shape[1:]))
         compiled, plain = (RowStep.projection(Q, along).weighted(row) for _ in range(2))
         got = products.gram(X, v, None, compiled)
@@ -198,9 +187,9 @@ def test_results_do_not_depend_on_the_number_of_threads(kind):
     for number in (1, 2):
         numba.set_num_threads(number)
         results.append(
-            [a.apply(v) for v in _vectors(29)]
-            + [a.gram(v) for v in _vectors(29)]
-            + [a.cross(u) for u in _vectors(203)]
+            [a.apply(v) for v in vectors(29)]
+            + [a.gram(v) for v in vectors(29)]
+            + [a.cross(u) for u in vectors(203)]
         )
     numba.set_num_threads(before)
     for one, two in zip(*results, strict=True):

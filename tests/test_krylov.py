@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import tracemalloc
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -24,18 +23,16 @@ from spgls.solvers.krylov.projected import project, restart_from
 from spgls.solvers.krylov.truncation import Truncation
 from spgls.sphere import solve_sphere
 
+from .builders import linear_game
 from .catalogue import CATALOGUE, problem
+from .measures import peak_bytes
 
 TOL = 1e-9
 #: Krylov solvers that must stand on their own.
 ALONE = Krylov()
 
 
-def game(m, n, seed=0, spread=1.0, noise=0.5):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, n)) * np.geomspace(1.0, 1.0 / spread, n)
-    y = X @ rng.normal(size=n) + noise * rng.normal(size=m)
-    return X, y, np.maximum(y, np.quantile(y, 0.25))
+game = partial(linear_game, noise=0.5)
 
 
 def paper_data(m, n):
@@ -400,12 +397,8 @@ def test_memory_is_bounded_by_the_basis(gamma):
     peaks = {}
     for columns in (24, 96):
         solver = Krylov(max_basis=columns, hard_case=False)
-        tracemalloc.start()
-        try:
-            solve(X, y, y + rng.normal(size=200), gamma, solver=solver, max_iter=60)
-            peaks[columns] = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+        run = partial(solve, X, y, y + rng.normal(size=200), gamma, solver=solver, max_iter=60)
+        peaks[columns] = peak_bytes(run)
     # The basis, products of half of it, and what it takes to turn one into the next.
     assert peaks[24] < 6 * 24 * n * 8
     assert peaks[96] < 150e6

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 
-import numpy as np
 import pytest
 
 from spgls import Population, Progress, Status, certify, solve, solve_path
 from spgls.solvers import Krylov, Step
 
+from .builders import linear_game
 
-def game(m=400, n=300, spread=1e4):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(m, n)) * np.geomspace(1.0, 1.0 / spread, n)
-    y = X @ rng.normal(size=n) + rng.normal(size=m)
-    return X, y, np.maximum(y, np.quantile(y, 0.25))
+game = partial(linear_game, 400, 300, spread=1e4)
 
 
 class Terminal(io.StringIO):
@@ -29,7 +26,7 @@ def steps(count, seconds=1.0):
 
 def test_short_solves_are_silent():
     out = io.StringIO()
-    solve(*game(50, 10, 1.0), 0.1, solver="gltr", callback=Progress(file=out))
+    solve(*linear_game(50, 10), 0.1, solver="gltr", callback=Progress(file=out))
     assert out.getvalue() == ""
 
 
