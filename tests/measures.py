@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
-WIDTHS = (None, 1, 2, 3, 8, 9)
 
-
-def vectors(length: int, seed: int = 0) -> list[np.ndarray]:
+def vectors(length: int, seed: int = 0, widest: int = 8) -> list[np.ndarray]:
     """Something to multiply by: a vector, and matrices of one and more columns."""
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=length if w is None else (length, w)) for w in WIDTHS]
+    return [rng.normal(size=shape) for shape in (length, *((length, w) for w in (1, 2, 3, widest)))]
 
 
 def assert_close(got: np.ndarray, wanted: np.ndarray, scale: float | np.ndarray) -> None:
@@ -32,3 +31,9 @@ def peak_bytes(function: Callable[[], Any]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def compile_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try compiled products, which are meant for large data, on small."""
+    for name in ("dense._LARGE", "dense._SHORT", "sparse._LARGE"):
+        monkeypatch.setattr(f"spgls.matrix.{name}", 0)

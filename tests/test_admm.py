@@ -10,8 +10,8 @@ from scipy.linalg import LinAlgError
 from spgls import Status, certify, solve
 from spgls.reduction.data import GameData
 from spgls.solvers import ADMM
-from spgls.solvers.iterative.iterate import Controls, sphere_problem
-from spgls.sphere.problem import scls_terms
+from spgls.solvers.iterative.iterate import sphere_problem
+from spgls.sphere import scls_terms, to_sphere
 
 from .builders import KINDS, coarse_game, negative_game
 
@@ -78,16 +78,18 @@ def test_iterates_lie_on_the_sphere_with_the_residual_they_claim():
     X, y, z = coarse_game(30, 6, 5)
     problem = sphere_problem(GameData.from_user(X, y, z), 0.5)
     H = problem.dense()
-    iterates = ADMM()._iterates(problem, Controls().generator())
-    for iterate, _ in zip(iterates, range(20), strict=False):
-        r = iterate.point()
+    for count in range(1, 20):
+        found = solve(X, y, z, 0.5, solver="admm", max_iter=count, tol=1e-30)
+        last = found.history[-1]
+        assert last.iteration == count
+        r = to_sphere(found.coef, 0.5).as_vector()
         slope = H @ r + problem.g
         assert np.linalg.norm(r) == pytest.approx(1.0, abs=1e-14)
-        assert iterate.multiplier == pytest.approx(-r @ slope, rel=1e-10)
-        assert iterate.residual == pytest.approx(
-            np.linalg.norm(slope + iterate.multiplier * r), rel=1e-6, abs=1e-12 * np.abs(H).max()
+        assert found.multiplier == pytest.approx(-r @ slope, rel=1e-10)
+        assert last.residual == pytest.approx(
+            np.linalg.norm(slope + found.multiplier * r), rel=1e-6, abs=1e-12 * np.abs(H).max()
         )
-        assert iterate.objective == pytest.approx(r @ H @ r + 2 * problem.g @ r + problem.p)
+        assert last.objective == pytest.approx(r @ H @ r + 2 * problem.g @ r + problem.p)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -124,10 +126,8 @@ def test_automatic_penalty_needs_few_factorisations(monkeypatch):
     from spgls.solvers.published import admm
 
     calls = []
-    factorise = admm._System.factorise
-    monkeypatch.setattr(
-        admm._System, "factorise", lambda self, rho: calls.append(rho) or factorise(self, rho)
-    )
+    factorise = admm.cho_factor
+    monkeypatch.setattr(admm, "cho_factor", lambda H, **how: calls.append(H) or factorise(H, **how))
     X, y, z = coarse_game(200, 40, 1)
     assert solve(X, y, z, 0.1, solver="admm").stats.iterations < 50
     assert len(calls) <= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,11 +25,14 @@ from spgls.matrix import (
 from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
 
+from . import measures
 from .catalogue import CATALOGUE, problem
-from .measures import assert_close, peak_bytes, vectors
+from .measures import assert_close, compile_small, peak_bytes
 
 M, N = 61, 7
 CUTS = (0, 1, 20, 20, 43, 60, M)
+#: One column more than compiled products take.
+vectors = partial(measures.vectors, widest=9)
 
 
 def _values(seed=0):
@@ -110,9 +114,7 @@ class Stream(BlockedMatrix):
 def _compile(request, monkeypatch):
     """Compiled products, which are meant for large data, are tried on small."""
     if request.param == "compiled":
-        monkeypatch.setattr("spgls.matrix.dense._LARGE", 0)
-        monkeypatch.setattr("spgls.matrix.dense._SHORT", 0)
-        monkeypatch.setattr("spgls.matrix.sparse._LARGE", 0)
+        compile_small(monkeypatch)
 
 
 plain = pytest.mark.parametrize("_compile", ["plain"], indirect=True)
@@ -343,8 +345,7 @@ def test_what_kind_of_data_it_is():
 
 
 def test_large_blocks_are_products_of_two_columns(monkeypatch):
-    monkeypatch.setattr("spgls.matrix.dense._LARGE", 0)
-    monkeypatch.setattr("spgls.matrix.dense._SHORT", 0)
+    compile_small(monkeypatch)
     X = _values()
     assert (as_matrix(X).natural_width, RowBlocks(_cut(X)).natural_width) == (2, 2)
     assert RowBlocks([X, sp.csr_array(X)]).natural_width == 1

@@ -38,11 +38,12 @@ from spgls import (
     make_attacked_scorer,
 )
 from spgls.datasets import load_blog_feedback
-from spgls.estimators.cv import StackelbergRegressorCV, _choose
+from spgls.estimators.cv import StackelbergRegressorCV
 from spgls.estimators.folds import CrossValidation
 from spgls.matrix import DenseMatrix
 from spgls.population import many, solve_population
 from spgls.population.many import solve_pairs
+from spgls.reduction.data import GameData
 from spgls.reduction.fold_sums import Pieces, Split, cut_into_pieces
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers import Spectral
@@ -292,8 +293,9 @@ class TestHowItIsDone:
         assert found == pieces
 
     def test_moments_and_factors_agree(self):
-        model = StackelbergRegressorCV(goal=Floor(0.0), feature_cost=COST)
-        data, _ = model._read_data(X, y, None, weight)
+        data = GameData.from_user(
+            X, y, z, fit_intercept=True, feature_cost=COST, sample_weight=weight
+        )
         pieces = Pieces(data, rng.integers(0, 3, size=M))
         for triangle, moment in zip(pieces.triangles, pieces.moments, strict=True):
             np.testing.assert_allclose(triangle.T @ triangle, moment, rtol=1e-10, atol=1e-10)
@@ -354,8 +356,9 @@ class TestHowItIsDone:
         nothing is best, and coefficients grow without bound. No candidate needs its own search.
         """
         alone = []
-        search = many._solve_alone
-        monkeypatch.setattr(many, "_solve_alone", lambda *a: (alone.append(a), search(*a))[1])
+        monkeypatch.setattr(
+            many, "solve_population", lambda *a, **k: alone.append(a) or solve_population(*a, **k)
+        )
         pick = np.random.default_rng(5)
         category = np.eye(4)[np.arange(400) % 4]
         table = np.column_stack([pick.normal(size=(400, 3)), category])
@@ -462,10 +465,14 @@ class TestHowItIsDone:
         np.testing.assert_array_equal(scores_of(model), scores_of(same))
 
     def test_the_first_of_candidates_that_differ_by_rounding(self):
-        scores = np.array([[[-2.0, -1.0 - 1e-12, -1.0, -1.0 + 1e-12]]])
-        assert _choose(scores, np.ones((1, 4)), False) == 1
-        scores[0, 0, 2] += 1e-6
-        assert _choose(scores, np.ones((1, 4)), False) == 2
+        for better, best in ((0.0, 1), (1e-6, 2)):
+            told = iter([-2.0, -1.0 - 1e-12, -1.0 + better, -1.0 + 1e-12])
+            # Scorers are tried on two rows first.
+            scorer = make_scorer(lambda t, _, told=told: next(told) if len(t) > 2 else 0.0)
+            one = [(np.arange(60), np.arange(60, M))]
+            how = {"honest_shares": (0.5,), "world": 1.0, "scoring": scorer, "cv": one}
+            model = StackelbergRegressorCV([0.1, 1.0, 2.0, 3.0], **how)
+            assert model.fit(X, y, z=z).best_index_ == best
 
     @pytest.mark.parametrize("scoring", ["r2", "neg_root_mean_squared_error", "max_error", None])
     def test_scores(self, scoring):
@@ -773,8 +780,7 @@ def test_other_bad_input():
 
 def test_nothing_is_left_undone_without_pieces():
     # The names under which reductions are kept are those that the solver looks for.
-    model = StackelbergRegressorCV(goal=Floor(0.0))
-    data, _ = model._read_data(X, y, None, None)
+    data = GameData.from_user(X, y, z, fit_intercept=True)
     splits = [Split(*pair) for pair in splits_of(3)]
     CrossValidation(data, splits, Spectral(), None)
     assert set(data.reductions) == {"gram"}

@@ -13,6 +13,7 @@ from sklearn.datasets import make_regression
 from sklearn.preprocessing import minmax_scale
 
 from spgls import Population, Status, solve, solve_path
+from spgls.matrix import DenseMatrix
 from spgls.population import phi, solve_population
 from spgls.reduction import KrylovSpace, reduce_krylov, reduce_spectral
 from spgls.reduction.data import GameData
@@ -197,7 +198,7 @@ def test_width_follows_the_data(monkeypatch):
         return solve(X, y, z, 10.0, solver=Krylov(width=width)).stats.passes
 
     assert passes("auto") == passes(1) > passes(2)
-    monkeypatch.setattr("spgls.matrix.dense._LARGE", 1000)
+    monkeypatch.setattr(DenseMatrix, "natural_width", 2)
     assert passes("auto") == passes(2) < passes(1)
     sparse = sp.csr_array(np.where(np.random.default_rng(0).random(X.shape) < 0.02, X, 0.0))
     solutions = [solve(sparse, y, z, 10.0, solver=s) for s in ("krylov", "gltr")]
