@@ -24,7 +24,7 @@ import spgls
 
 from . import builders
 
-GAMES = 200
+GAMES = 100
 BATCH = 10
 #: Columns or labels that intercept and immutable features explain up to rounding: a solver that
 #: takes the rounding for data goes wrong on these.

@@ -132,6 +132,7 @@ def test_units_do_not_matter(name, power):
     assert by_data.objective == pytest.approx(wanted.objective, abs=accuracy * size)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not FOLDER, reason="needs SPGLS_DATA")
 def test_real_sets_agree():
     for name, (X, y, z, gamma) in games().items():

@@ -80,7 +80,7 @@ def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_page_says_what_its_code_prints(page):
     printed = run(page)
     wrong = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -67,14 +68,20 @@ def spread(data):
 # Every point equals a separate solve
 
 
+@cache
+def rows(name):
+    given = problem(name)
+    return GameData.from_user(given.X, given.y, given.z, **given.options)
+
+
 @pytest.mark.parametrize("solver", [Spectral(), Spectral("qr"), Krylov()], ids=repr)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if "2000" in name else ()) for name in CATALOGUE],
+    [pytest.param(name, marks=pytest.mark.long if "2000" in name else ()) for name in CATALOGUE],
 )
 def test_points_equal_separate_solves_on_the_catalogue(name, solver):
     given = problem(name)
-    data = GameData.from_user(given.X, given.y, given.z, **given.options)
+    data = rows(name)
     gammas = [given.gamma * factor for factor in FACTORS]
     path = solve_path(given.X, given.y, given.z, gammas, **given.options, solver=solver)
     size = spread(data)

@@ -16,7 +16,7 @@ from .builders import linear_game
 from .real_games import red_wine
 
 inf = np.inf
-GAMES = 200
+GAMES = 100
 BATCH = 10
 STARTS = 12
 #: Share of random games whose gap must be proved to 1e-8.

@@ -275,7 +275,7 @@ def test_stationary_and_on_the_sphere():
 def test_sample_of_mixed_games_is_never_beaten_and_always_bounded():
     """Against a scan and local refinement in extended precision that share no code."""
     proved, count = 0, 0
-    for mixed in mixed_games(341, seed=31):
+    for mixed in mixed_games(186, seed=31):
         game = mixed.game
         if not game.size + game.nullity:
             continue
@@ -287,7 +287,7 @@ def test_sample_of_mixed_games_is_never_beaten_and_always_bounded():
         assert found.proved == (found.value - found.lower_bound <= 1e-8 * game.yy), mixed.name
         count += 1
         proved += found.proved
-    assert count >= 300
+    assert count >= 165
     assert proved >= 0.98 * count
 
 

@@ -22,7 +22,7 @@ from tests.builders import reduced
 from tests.oracles.exact_sphere import phi, solve_exact
 from tests.oracles.families import problems
 
-COUNT = 2480
+COUNT = 1240
 CASES = [p for p in problems(COUNT, seed=7) if p.sigma or p.nullity]
 
 
@@ -83,7 +83,7 @@ def test_alpha_agrees_with_fifty_digits(answers):
             shaken = [solve_exact(*moved_by_an_ulp(problem, 10 * i + j)).alpha for j in range(6)]
             sensitivity = max(abs(a - exact.alpha) for a in shaken)
             assert error <= 8 * sensitivity, (problem, found.alpha, exact.alpha)
-    assert strict >= 2000
+    assert strict >= 1000
 
 
 def test_small_point_is_feasible_and_stationary():

@@ -390,6 +390,7 @@ run_cells(cells, Path(sys.argv[1]), measure="measures_of_tests:measure", threads
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 def test_ten_kills_lose_nothing(fake, tmp_path, monkeypatch):
     """Killed at random moments: finished cells stay byte for byte, all others are measured once."""
