@@ -152,8 +152,8 @@ def test_the_space_contains_that_of_every_strength(fit_intercept):
             w = plain.point()[:-1]
             inside = Q[:, : 2 * k] @ (Q[:, : 2 * k].T @ w)
             assert np.linalg.norm(w - inside) <= 1e-9 * np.linalg.norm(w) + 1e-14
-            block = project(data, grown(data, k)).sphere_iterate(sphere, TOL)[0]
-            assert block.objective <= plain.objective + 1e-12 * sphere.yy
+            block = project(data, grown(data, k)).optima(sphere, np.array([gamma]), TOL)
+            assert block.objective[0] <= plain.objective + 1e-12 * sphere.yy
 
 
 def test_one_space_serves_a_path_of_strengths():
@@ -215,7 +215,7 @@ def test_residual_of_the_recurrence_is_that_of_the_data(steps):
     projection = project(data, grown(data, steps))
     for gamma in (0.01, 1.0, 100.0):
         sphere = sphere_problem(data, gamma)
-        iterate, _ = projection.sphere_iterate(sphere, TOL)
+        iterate = projection.optima(sphere, np.array([gamma]), TOL).iterate(0)
         r = iterate.point()
         product = sphere.product(r)
         scale = np.linalg.norm(product) + sphere.slope
