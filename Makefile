@@ -18,7 +18,7 @@ STAMP := .venv/.installed
 PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs figures agreement campaign bench bench-full \
+.PHONY: help install demo test test-long test-no-numba lint typecheck docs figures agreement campaign bench bench-full \
     bench-against bench-figures clean
 
 help: ## list these targets
@@ -54,9 +54,19 @@ demo: $(STAMP) ## see what spgls does
 	@$(BIN)/python -m spgls demo
 
 # One BLAS thread per worker, so that the workers do not fight over the cores.
-test: $(STAMP) ## run the tests (SPGLS_TEST_WORKERS=2, PYTEST_ARGS=...)
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
-	    $(BIN)/python -m pytest -q -n $${SPGLS_TEST_WORKERS:-2} $(PYTEST_ARGS)
+RUN_TESTS = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+    $(BIN)/python -m pytest -q -n $${SPGLS_TEST_WORKERS:-2}
+
+test: $(STAMP) ## run the tests, less the long ones (SPGLS_TEST_WORKERS=2, PYTEST_ARGS=...)
+	@$(RUN_TESTS) -m 'not long' $(PYTEST_ARGS)
+
+test-long: $(STAMP) ## run the tests that build, install or take more than ten seconds each
+	@$(RUN_TESTS) -m long $(PYTEST_ARGS)
+
+# Modules that need numba are skipped where doctests are collected.
+test-no-numba: $(STAMP) ## run the tests where numba cannot be imported
+	@SPGLS_TEST_WITHOUT_NUMBA=1 \
+	    $(RUN_TESTS) -m 'not long' --doctest-ignore-import-errors $(PYTEST_ARGS)
 
 lint: $(STAMP) ## check style and formatting
 	@$(BIN)/ruff check .

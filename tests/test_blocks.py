@@ -352,6 +352,7 @@ def test_what_kind_of_data_it_is():
 
 
 def test_large_blocks_are_products_of_two_columns(monkeypatch):
+    pytest.importorskip("numba", reason="only compiled products take two columns at a time")
     monkeypatch.setattr("spgls.matrix.dense._LARGE", 0)
     monkeypatch.setattr("spgls.matrix.dense._SHORT", 0)
     X = _values()

@@ -194,6 +194,7 @@ def test_the_papers_dense_data_takes_three_passes_at_most():
 
 
 def test_width_follows_the_data(monkeypatch):
+    pytest.importorskip("numba", reason="only compiled products take two columns at a time")
     X, y, z = paper_data(1000, 500)
 
     def passes(width):
