@@ -16,9 +16,10 @@ BIN := .venv/bin
 CORES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count())')
 STAMP := .venv/.installed
 PEERS := .venv/.peers
+OLDEST := .venv-oldest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-no-numba lint typecheck docs figures agreement campaign bench bench-full \
+.PHONY: help install demo test test-long test-no-numba test-oldest lint typecheck docs figures agreement campaign bench bench-full \
     bench-against bench-figures clean
 
 help: ## list these targets
@@ -67,6 +68,18 @@ test-long: $(STAMP) ## run the tests that build, install or take more than ten s
 test-no-numba: $(STAMP) ## run the tests where numba cannot be imported
 	@SPGLS_TEST_WITHOUT_NUMBA=1 \
 	    $(RUN_TESTS) -m 'not long' --doctest-ignore-import-errors $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST)/.installed ## run the tests with the lowest versions that pyproject.toml declares
+	@$(MAKE) --no-print-directory test BIN=$(OLDEST)/bin STAMP=$<
+
+$(OLDEST)/.installed: pyproject.toml tests/oldest.py | $(STAMP)
+	@$(BIN)/python -m venv --clear $(OLDEST)
+	@$(BIN)/python tests/oldest.py > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@echo "Installing the lowest versions into $(OLDEST)"
+	@$(OLDEST)/bin/python -m pip install -qq --constraint $(OLDEST)/constraints.txt \
+	    --editable '.[all]' --group test
+	@touch $@
 
 lint: $(STAMP) ## check style and formatting
 	@$(BIN)/ruff check .
@@ -118,5 +131,5 @@ $(PEERS): $(STAMP)
 	@touch $@
 
 clean: ## remove .venv and everything built
-	@rm -rf .venv build dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv $(OLDEST) build dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

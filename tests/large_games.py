@@ -18,7 +18,7 @@ M = 40_000
 
 def _data():
     X = np.random.default_rng(0).normal(size=(M, 130)) + 1.0
-    S = sp.random_array((M, 210), density=0.25, rng=1, format="csr")
+    S = sp.random_array((M, 210), density=0.25, random_state=np.random.default_rng(1), format="csr")
     return {
         "dense": X,
         "dense float32": X.astype(np.float32),
