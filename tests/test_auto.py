@@ -36,7 +36,9 @@ def test_small_and_narrow_data_is_decomposed():
 def test_wide_and_sparse_data_is_multiplied():
     for m, n, games in ((4000, 4000, 1), (20_000, 4000, 100), (500, 20_000, 1)):
         assert make_plan(work(m, n), games).solver == "krylov"
-    S = sp.random_array((3000, 3000), density=0.01, format="csr", rng=np.random.default_rng(0))
+    S = sp.random_array(
+        (3000, 3000), density=0.01, format="csr", random_state=np.random.default_rng(0)
+    )
     assert explain_solver(S).solver == "krylov"
 
 

@@ -345,6 +345,7 @@ def test_what_kind_of_data_it_is():
 
 
 def test_large_blocks_are_products_of_two_columns(monkeypatch):
+    pytest.importorskip("numba", reason="only compiled products take two columns at a time")
     compile_small(monkeypatch)
     X = _values()
     assert (as_matrix(X).natural_width, RowBlocks(_cut(X)).natural_width) == (2, 2)

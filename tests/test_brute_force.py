@@ -51,7 +51,7 @@ class Game(builders.Game):
         design = self.design
         free = np.r_[np.isinf(self.prices), np.ones(design.shape[1] - self.X.shape[1], dtype=bool)]
         F, y = self.root_weight[:, None] * design[:, free], self.root_weight * self.y
-        return float(np.sum((y - F @ np.linalg.lstsq(F, y)[0]) ** 2))
+        return float(np.sum((y - F @ np.linalg.lstsq(F, y, rcond=None)[0]) ** 2))
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
@@ -173,7 +173,10 @@ def starts(game: Game, rng: Generator) -> np.ndarray:
     """Zero, least squares on labels and on goals, and random predictors at scales far apart."""
     root, Z = game.root_weight, game.design
     p = Z.shape[1]
-    fits = [np.linalg.lstsq(root[:, None] * Z, root * t)[0] for t in (game.y, game.z, -game.y)]
+    fits = [
+        np.linalg.lstsq(root[:, None] * Z, root * t, rcond=None)[0]
+        for t in (game.y, game.z, -game.y)
+    ]
     scales = np.where(np.isfinite(game.prices), np.sqrt(game.prices * game.gamma), 1.0)
     scales = np.r_[scales, [np.abs(game.y).max()] * game.fit_intercept]
     radii = 10 ** np.linspace(-2, 4, RANDOM_STARTS)[:, None]

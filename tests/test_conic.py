@@ -92,7 +92,7 @@ def test_nothing_to_change_is_least_squares(name):
     cost = np.full(X.shape[1], np.inf)
     found = spgls.solve(X, y, z, gamma, feature_cost=cost, solver=SOLVERS[name][0])
     assert found.status is Status.LEAST_SQUARES
-    np.testing.assert_allclose(found.coef, np.linalg.lstsq(X, y)[0], atol=1e-10)
+    np.testing.assert_allclose(found.coef, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-10)
 
 
 @pytest.mark.parametrize("name", SOLVERS)

@@ -259,7 +259,9 @@ def test_dense_is_the_regression_of_scikit_learn():
 
 def test_noise_of_dense_games():
     quiet, loud = (make_dense(400, 5, noise=s, scale=False, random_state=1) for s in (0.0, 2.0))
-    left = [game.y - game.X @ np.linalg.lstsq(game.X, game.y)[0] for game in (quiet, loud)]
+    left = [
+        game.y - game.X @ np.linalg.lstsq(game.X, game.y, rcond=None)[0] for game in (quiet, loud)
+    ]
     assert np.abs(left[0]).max() < 1e-9
     assert 1.7 < np.std(left[1]) < 2.3
 

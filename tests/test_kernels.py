@@ -6,15 +6,17 @@ import os
 import subprocess
 import sys
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from spgls.matrix import ProjectedMatrix, ScaledMatrix, as_matrix, kernels, products
+from spgls.matrix import ProjectedMatrix, ScaledMatrix, as_matrix
 from spgls.matrix.row_step import RowStep
 
 from .measures import assert_close, compile_small, vectors
+
+numba = pytest.importorskip("numba", reason="these are tests of compiled products")
+from spgls.matrix import kernels, products  # noqa: E402
 
 SHAPES = [(1, 1), (7, 3), (8, 5), (5, 1), (101, 37), (17, 4099), (4099, 3)]
 

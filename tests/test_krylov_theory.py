@@ -295,7 +295,9 @@ def spread_game(seed=0, m=300, n=120, lowest=1e-3):
 
 
 def test_reorthogonalised_basis_is_orthogonal_and_saves_products(bases):
-    X, y, z = spread_game()
+    # With a basis that is not orthogonal, whether rounding lets it end depends on the BLAS: on this
+    # game it does with every one that we know.
+    X, y, z = spread_game(seed=1)
     gamma = 1e3
     reference = solve(X, y, z, gamma)
     kept = solve(X, y, z, gamma, solver=GLTR(reorthogonalise=True))

@@ -121,7 +121,9 @@ KINDS = {
     "csc int64 indices": lambda: _long_indices(sp.csc_array),
     "csr empty": lambda: sp.csr_array((M, N)),
     "csc empty": lambda: sp.csc_array((M, N)),
-    "csr few": lambda: sp.random_array((400, 90), density=0.02, rng=9, format="csr"),
+    "csr few": lambda: sp.random_array(
+        (400, 90), density=0.02, random_state=np.random.default_rng(9), format="csr"
+    ),
     "coo": lambda: sp.coo_array(_sparse_values()),
 }
 
@@ -355,7 +357,13 @@ def test_no_verb_copies_the_data(layout, tall):
 def test_sparse_data_is_never_densified(kind, dtype):
     """The dense form would take 160 GB."""
     m, n = 200_000, 100_000
-    X = sp.random_array((m, n), density=5e-5, rng=0, dtype=dtype, format=kind((1, 1)).format)
+    X = sp.random_array(
+        (m, n),
+        density=5e-5,
+        random_state=np.random.default_rng(0),
+        dtype=dtype,
+        format=kind((1, 1)).format,
+    )
     a = as_matrix(X)
     exact = X.astype(np.float64)
     rng = np.random.default_rng(1)

@@ -95,7 +95,13 @@ def test_the_triangular_engine(dense, labels):
 @pytest.mark.parametrize("density", [0.02, 0.3])
 def test_sparse(labels, kind, dtype, density):
     """The data has 0.8 to 36 MB; its dense form would have 80."""
-    X = sp.random_array((M, N), density=density, rng=0, dtype=dtype, format=kind((1, 1)).format)
+    X = sp.random_array(
+        (M, N),
+        density=density,
+        random_state=np.random.default_rng(0),
+        dtype=dtype,
+        format=kind((1, 1)).format,
+    )
     assert _peak(X, labels, fit_intercept=True) < 40 * MB
 
 

@@ -66,7 +66,7 @@ def test_honest_people_are_least_squares_or_ridge_regression(options, ridge):
     design = np.c_[X, np.ones(60)] if options.get("fit_intercept") else X
     penalty = ridge / np.r_[cost, np.full(design.shape[1] - 4, inf)]
     stacked = np.r_[root[:, None] * design, np.diag(np.sqrt(penalty))]
-    theta = np.linalg.lstsq(stacked, np.r_[root * y, np.zeros(len(penalty))])[0]
+    theta = np.linalg.lstsq(stacked, np.r_[root * y, np.zeros(len(penalty))], rcond=None)[0]
     np.testing.assert_allclose(found.coef, theta[:4], rtol=1e-8, atol=1e-10)
     assert found.alpha.shape == (1,)
     assert not found.alpha.any()
@@ -167,7 +167,7 @@ class Game(builders.Game):
     def brute_force(self, guesses, rng):
         """Best of many local searches."""
         size = self.design.shape[1]
-        ols = np.linalg.lstsq(self.design, self.y)[0]
+        ols = np.linalg.lstsq(self.design, self.y, rcond=None)[0]
         scale = np.linalg.norm(ols) + 1e-3
         starts = [ols, *guesses]
         starts += [scale * 10 ** rng.uniform(-3, 2) * rng.normal(size=size) for _ in range(STARTS)]

@@ -49,17 +49,17 @@ class DenseMatrix(InMemory):
         self._by_columns = self._order == "F" and not values.flags.c_contiguous
         length = values.shape[0 if self._by_columns else 1]
         self._run = _RUN_BYTES // max(values.shape[1] * values.itemsize, 1)
-        self._large = values.size >= _LARGE and length >= _SHORT and _compilable(values)
+        self._large = values.size >= _LARGE and length >= _SHORT and _plain(values)
 
     @property
     def fused(self) -> bool:
         """Unless many long columns lie in memory one after another."""
-        return not (self._large and self._by_columns) or self._run >= min(_RUN, self.shape[0])
+        return not (self._compilable and self._by_columns) or self._run >= min(_RUN, self.shape[0])
 
     @property
     def natural_width(self) -> int:
         """Two where data too large for the cache is read once."""
-        return 2 if self._large and self.fused else 1
+        return 2 if self._compilable and self.fused else 1
 
     @property
     def work(self) -> Work:
@@ -164,7 +164,7 @@ class DenseMatrix(InMemory):
             yield piece, block
 
 
-def _compilable(values: NDArray[np.floating[Any]]) -> bool:
+def _plain(values: NDArray[np.floating[Any]]) -> bool:
     """Whether compiled products can take it as it lies: no gaps, numbers of the machine's own."""
     contiguous = values.flags.c_contiguous or values.flags.f_contiguous
     return contiguous and values.dtype in (np.float64, np.float32) and values.dtype.isnative
