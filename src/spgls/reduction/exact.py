@@ -68,14 +68,14 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
         return None
     moment = moment_of(data, [(slice(None), data.matrix)])
     data.check_finite(moment)
-    return reduce_moments(data.layout, moment, data.origin)
+    return reduce_moments(data.layout, moment, data.origin, data.matrix.shape[0])
 
 
 def reduce_by_qr(data: GameData) -> ColumnReduction:
     """Reduce through a triangular factor of the data, built from blocks of rows."""
     data.check_finite()
     rows = few_rows(data, [(slice(None), data.matrix)])
-    return reduce_triangle(data.layout, rows, data.origin)
+    return reduce_triangle(data.layout, rows, data.origin, data.matrix.shape[0])
 
 
 def moment_of(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
