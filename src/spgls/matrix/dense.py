@@ -136,7 +136,7 @@ class DenseMatrix(InMemory):
         mean = first.mean(axis=0, dtype=np.float64)
         # A column of equal numbers less one of them is exactly zero; less their mean, perhaps not.
         one = first[0].astype(np.float64)
-        return np.where(abs(mean - one) <= 64 * EPS * abs(one), one, mean)
+        return np.asarray(np.where(abs(mean - one) <= 64 * EPS * abs(one), one, mean))
 
     def take(self, rows: Rows) -> DenseMatrix:
         """Some rows."""

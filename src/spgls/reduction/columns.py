@@ -192,11 +192,12 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin, count: int) -> 
         scale, before = scale * layout.price, before * layout.price
     # An immutable column that is constant up to rounding is the intercept over again.
     fixed = factor[:, lead : lead + f]
-    certain = not flush_columns(fixed[lead:], raw[free], lead)
+    certain = flush_columns(fixed[lead:], raw[free], lead) == 0.0
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     unit = np.concatenate([after[free], scale])
     least = _least_singular(factor[lead:, lead : lead + f + k], unit)
-    free_map, rest, whole = _split_free(factor[lead:, lead:], f)
+    free_map, rest, rank = _split_free(factor[lead:, lead:], f)
+    certain &= rank == np.count_nonzero(fixed[lead:].any(axis=0))
     lost = flush_columns(rest[:, :k], before, lead + f)
     norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
@@ -222,6 +223,14 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin, count: int) -> 
     left_over, snapped = remainders(outside, norms)
     kappa = kappa_of(count, n) + (128 + 40 * np.sqrt(k + 2)) * EPS + cut
     reach, size_y, size_z = sizes_with_free(layout, after, free_map)
+    reach = float(np.hypot(reach, lost / kappa))
+    least = least / np.sqrt(max(f + k, 1)) - kappa
+    if len(sigma) < np.count_nonzero(scale):
+        # As many directions as there are rows: predictions are then what they may be, and only
+        # the norm that they take is in doubt.
+        full = 0 < len(sigma) == count - lead - rank
+        least = (float(sigma.min()) / reach - kappa) / 2 if full else 0.0
+    least = max(0.0, float(least)) if certain else 0.0
     if same:
         size_y = size_z = size_y + size_z
     game = ReducedGame(
@@ -234,12 +243,12 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin, count: int) -> 
         rounding=Rounding(
             kind="factor",
             kappa=kappa,
-            reach=float(np.hypot(reach, lost / kappa)),
+            reach=reach,
             y=size_y,
             z=size_z,
-            least=max(0.0, least / np.sqrt(max(f + k, 1)) - kappa) if certain else 0.0,
+            least=least,
             # Immutable columns are free: where rounding decides their rank, nothing is certain.
-            slack=snapped if whole and certain else np.inf,
+            slack=snapped if certain else np.inf,
         ),
     )
     return ColumnReduction(
@@ -330,29 +339,34 @@ def _square(factor: Array) -> Array:
 
 def _least_singular(factor: Array, sizes: Vector) -> float:
     """Lower bound of the smallest singular value of columns over their sizes; zero if unknown."""
-    k = len(sizes)
+    there = sizes > 0.0
+    columns = factor[:, there] / sizes[there]
+    k = columns.shape[1]
     if k == 0:
         return 1.0
-    if factor.shape[0] < k or not (sizes > 0.0).all():
+    if k < len(sizes):
+        # Columns of zeros, which say nothing.
+        columns = triangle(columns)
+    if len(columns) < k:
         return 0.0
-    inverse, info = lapack.dtrtri(np.asfortranarray(factor[:k] / sizes))
+    inverse, info = lapack.dtrtri(np.asfortranarray(columns[:k]))
     if info:
         return 0.0
     norm = float(np.linalg.norm(np.triu(inverse)))
     return 1.0 / norm if norm < 1e15 else 0.0
 
 
-def _split_free(factor: Array, f: int) -> tuple[Array, Array, bool]:
+def _split_free(factor: Array, f: int) -> tuple[Array, Array, int]:
     """Eliminate the first ``f`` columns: their least squares map, and what is left of the others.
 
-    Also whether their rank is beyond doubt.
+    Also their rank.
 
     Dependent columns among the first leave rows of the triangle that still speak of the others;
     a pivoted decomposition hands those rows back. The map is then the smallest, by columns of unit
     length.
     """
     if f == 0:
-        return np.zeros((0, factor.shape[1])), factor, True
+        return np.zeros((0, factor.shape[1])), factor, 0
     head, others = factor[:f, :f], factor[:f, f:]
     norms = np.linalg.norm(head, axis=0)
     unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
@@ -368,7 +382,7 @@ def _split_free(factor: Array, f: int) -> tuple[Array, Array, bool]:
         across, lower = qr(r[:rank].T, mode="economic", check_finite=False)
         solved = across @ solve_triangular(lower, turned[:rank], trans="T", check_finite=False)
         free_map[pivot] = solved * unit[pivot, None]
-    return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank == np.count_nonzero(norms)
+    return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank
 
 
 def _graded_svd(core: Array) -> tuple[Vector, Array, Array, float]:

@@ -175,6 +175,10 @@ def _finish(
     limit = 32 * np.sqrt(len(targets)) * EPS * np.linalg.norm(targets, axis=0)
     outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
     gap = targets[:, 0] - targets[:, 1]
+    if rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free_basis.shape[1]:
+        # As many directions as there are rows: only the norms of coefficients are in doubt.
+        least = max(0.0, (float(sigma.min()) / rounding.reach - rounding.kappa) / 2)
+        rounding = replace(rounding, least=least)
     left_over, snapped = remainders(outside, before)
     game = ReducedGame(
         sigma=sigma,

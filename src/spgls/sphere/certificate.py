@@ -159,7 +159,7 @@ def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each, upper: E
         left = _least(t - charge.slope + slack, bend, c)
         right = _least(charge.slope - t + slack, bend, s)
         bound = value + choose(left < right, left, right)
-        bound = choose(bound < upper, bound, upper + 0.0 * nu)
+        bound = choose(bound >= upper, upper + 0.0 * nu, bound)
         return choose((nu >= -game.lowest) & (bound > -np.inf), bound, -np.inf + 0.0 * nu)
 
 
