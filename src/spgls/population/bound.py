@@ -165,7 +165,7 @@ def taylor_bound(
     inside = (curvature > 0.0) & (-back < vertex) & (vertex < ahead)
     change = np.where(inside, 0.5 * slope * vertex, np.minimum(left, right))
     # What is not a number is no bound.
-    bound = np.minimum(dual.value + change - margin, upper) - charge
+    bound = sections.rounding.charged(dual.value + change - margin, charge, upper)
     return np.fmax(bound, -np.inf), margin + charge
 
 
@@ -299,7 +299,7 @@ def end_bound(
     lost += np.fmax(price * rise, -price * fall) + by_norm * here
     rate = sections.ridge - price * groups.honest
     lost += np.where(rate < 0.0, -rate * (high - low), 0.0)
-    bound = np.minimum(dual.value - lost - margin - _ULPS * lost, upper) - charge
+    bound = sections.rounding.charged(dual.value - lost - margin - _ULPS * lost, charge, upper)
     return float(np.fmax.reduce(bound, initial=-np.inf))
 
 

@@ -54,8 +54,7 @@ def prove(search: Search, max_intervals: int) -> tuple[float, int, bool]:
         keep = bound < goal
         if np.count_nonzero(keep):
             # Rounding, not width, keeps the others down.
-            above = np.minimum(value, search.upper) - bound
-            keep &= (np.log(high / low) > _LEAST) & (above > 2.0 * margin)
+            keep &= (np.log(high / low) > _LEAST) & (value - bound > 2.0 * margin)
             doubt = min(doubt, float(bound.min(where=keep, initial=inf)))
         settled = min(settled, float(bound.min(where=~keep, initial=inf)))
         if np.count_nonzero(keep):

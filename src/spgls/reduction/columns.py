@@ -8,6 +8,7 @@ it resolves what the data itself resolves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,10 @@ __all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
+
+
+def _unknown() -> np.ndarray:
+    return np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +124,10 @@ def reduce_moments(
     if same:
         zeta = eta
     gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
+    kappa = kappa_of(rows, n) + 4 * k * EPS * (len(sigma) < k)
+    least = 0.0
+    if len(sigma) == k:
+        least = max(0.0, float(d[0]) / reach[0] ** 2 - kappa) ** 0.5
     r_yy, r_zz = float(kept[k, k] - eta.dot(eta)), float(kept[k + 1, k + 1] - zeta.dot(zeta))
     game = ReducedGame(
         sigma=sigma,
@@ -131,12 +140,13 @@ def reduce_moments(
         free_gap=max(0.0, sizes.gap - gap),
         rounding=Rounding(
             kind="squared",
-            kappa=kappa_of(rows, n) + 4 * k * EPS * (len(sigma) < k),
+            kappa=kappa,
             reach=reach[0],
             y=reach[1],
             z=reach[2],
             tail_y=float(tail[0]),
             tail_z=float(tail[1]),
+            least=least,
             slack=max(0.0, -r_yy) + max(0.0, -r_zz),
         ),
     )
@@ -161,7 +171,13 @@ def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[flo
     return float(data.dot(data)) ** 0.5, y, z
 
 
-def reduce_triangle(layout: Layout, rows: Array, origin: Origin, count: int) -> ColumnReduction:
+def reduce_triangle(
+    layout: Layout,
+    rows: Array,
+    origin: Origin,
+    count: int,
+    dependents: Callable[[], np.ndarray] = _unknown,
+) -> ColumnReduction:
     """Reduce through a triangular factor, or any few rows that have the moments of the data.
 
     Parameters
@@ -174,6 +190,8 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin, count: int) -> 
         What was subtracted from the rows.
     count : int
         How many rows they stand for, at most.
+    dependents : callable
+        Finds columns that depend exactly on the others; asked only if some seem to.
     """
     n, lead, free = layout.columns, int(layout.fit_intercept), layout.immutable
     k, f = len(layout.changeable), len(free)
@@ -192,12 +210,11 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin, count: int) -> 
         scale, before = scale * layout.price, before * layout.price
     # An immutable column that is constant up to rounding is the intercept over again.
     fixed = factor[:, lead : lead + f]
-    certain = flush_columns(fixed[lead:], raw[free], lead) == 0.0
+    apart = np.ones(n, dtype=bool)
+    flush_columns(fixed[lead:], raw[free], lead)
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
-    unit = np.concatenate([after[free], scale])
-    least = _least_singular(factor[lead:, lead : lead + f + k], unit)
+    known = factor[lead:, lead : lead + f + k].copy()
     free_map, rest, rank = _split_free(factor[lead:, lead:], f)
-    certain &= rank == np.count_nonzero(fixed[lead:].any(axis=0))
     lost = flush_columns(rest[:, :k], before, lead + f)
     norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
@@ -224,13 +241,18 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin, count: int) -> 
     kappa = kappa_of(count, n) + (128 + 40 * np.sqrt(k + 2)) * EPS + cut
     reach, size_y, size_z = sizes_with_free(layout, after, free_map)
     reach = float(np.hypot(reach, lost / kappa))
-    least = least / np.sqrt(max(f + k, 1)) - kappa
-    if len(sigma) < np.count_nonzero(scale):
+    if rank < np.count_nonzero(after[free]) or len(sigma) < np.count_nonzero(scale):
+        apart[dependents()] = False
+    certain = rank == np.count_nonzero(apart[free] & (after[free] > 0.0))
+    least = 0.0
+    if certain and len(sigma) == np.count_nonzero(apart[layout.changeable] & (scale > 0.0)):
+        columns = np.concatenate([free, layout.changeable])
+        least = _least_singular(known, np.concatenate([after[free], scale]), apart[columns], f)
+    elif certain and 0 < len(sigma) == count - lead - rank:
         # As many directions as there are rows: predictions are then what they may be, and only
         # the norm that they take is in doubt.
-        full = 0 < len(sigma) == count - lead - rank
-        least = (float(sigma.min()) / reach - kappa) / 2 if full else 0.0
-    least = max(0.0, float(least)) if certain else 0.0
+        least = float(sigma.min()) / reach / 2
+    least = max(0.0, least - kappa)
     if same:
         size_y = size_z = size_y + size_z
     game = ReducedGame(
@@ -337,23 +359,30 @@ def _square(factor: Array) -> Array:
     return square
 
 
-def _least_singular(factor: Array, sizes: Vector) -> float:
-    """Lower bound of the smallest singular value of columns over their sizes; zero if unknown."""
+def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) -> float:
+    """Lower bound of what bounds coefficients by predictions; zero if it is not known.
+
+    The smallest singular value of the columns that stand ``apart``, over their sizes and the root
+    of their number. Columns that depend on them change their norm, by as much as their sizes
+    differ; the first ``free`` ones cost nothing.
+    """
     there = sizes > 0.0
-    columns = factor[:, there] / sizes[there]
-    k = columns.shape[1]
+    kept = there & apart
+    k = np.count_nonzero(kept)
     if k == 0:
         return 1.0
-    if k < len(sizes):
-        # Columns of zeros, which say nothing.
-        columns = triangle(columns)
+    columns = triangle(factor[:, kept] / sizes[kept])
     if len(columns) < k:
         return 0.0
-    inverse, info = lapack.dtrtri(np.asfortranarray(columns[:k]))
+    inverse, info = lapack.dtrtri(np.asfortranarray(columns))
     if info:
         return 0.0
     norm = float(np.linalg.norm(np.triu(inverse)))
-    return 1.0 / norm if norm < 1e15 else 0.0
+    if not norm < 1e15:
+        return 0.0
+    others, own = (sizes[free:][mask[free:]] for mask in (there & ~apart, kept))
+    ratio = float(np.linalg.norm(others) * np.linalg.norm(1.0 / own)) if len(own) else 0.0
+    return 1.0 / (norm * (k**0.5 + 4 * ratio))
 
 
 def _split_free(factor: Array, f: int) -> tuple[Array, Array, int]:

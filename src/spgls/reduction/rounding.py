@@ -7,14 +7,16 @@ be the true data, ``x`` the coefficients times their weight in the learner's err
 away, and ``b = Y + sqrt(k) Z``:
 
 *Squared data.* Second moments are wrong by no more than ``kappa`` times the products of those
-sizes, and so is the loss: by ``kappa (F sqrt(tau) + b)^2``. Directions that were cut off as null
-space have kept a right-hand side, which explains at most its square over the multiplier.
+sizes, and so is the loss: by ``kappa (W + b)^2``, ``W = F sqrt(tau)``. Directions that were cut off
+as null space have kept a right-hand side, which explains at most its square over the multiplier.
 
 *Triangular factor.* The computed game is the true game of data that differ by ``kappa``, column by
-column. Errors are then wrong by ``delta = kappa (W + b)`` in length, ``W = F sqrt(tau)``; for
-whoever does better than ``upper``, ``W`` is at most ``(sqrt(upper) + b)/least`` too, with ``least``
-the smallest singular value of the data with columns of unit length, over the root of their number.
-The loss is then wrong by ``2 delta sqrt(upper) + delta^2``.
+column. Errors are then wrong by ``delta = kappa (W + b)`` in length, and the loss of whoever does
+better than ``upper`` by ``2 delta sqrt(upper) + delta^2``.
+
+*Full rank.* For whoever does better than ``upper``, ``W`` is at most ``(sqrt(upper) + b)/least``
+too, with ``least`` the smallest singular value of the data with columns of unit length, over the
+root of their number.
 
 *Kernel matrix.* With ``e = kappa F^2`` the bound at a multiplier ``nu > 0`` loses the share
 ``e/nu`` of itself.
@@ -38,6 +40,8 @@ __all__ = ["Charge", "Rounding", "kappa_of"]
 
 #: Where norms have less to say than this share of labels and goals, it does not matter how much.
 _THIN = 1e-3
+#: How many times less a bound must cost at a norm to be preferred to one that holds for every norm.
+_WORTH = 16.0
 
 
 def kappa_of(rows: int, columns: int) -> float:
@@ -68,7 +72,8 @@ class Rounding:
     tail_y, tail_z : float
         Squared data: norms of the right-hand sides in directions that were cut off.
     least : float
-        Triangular factor: as above; zero if it is not known.
+        As above, of squared data the root of the smallest eigenvalue that is certain, over ``F``;
+        zero if it is not known.
     slack : float
         What else was done to the loss, at most.
     """
@@ -153,6 +158,13 @@ class Rounding:
             bend = bend + over * self.tail_z**2
         return Charge(at, slope, bend)
 
+    def charged(self, bound: Any, charge: Any, upper: float) -> Any:
+        """A bound less its charge."""
+        if self.kind == "kernel":
+            # What is lost is a share of the bound, and was taken of no more than this.
+            bound = np.minimum(bound, upper)
+        return bound - charge
+
     def plain(self, tau: Any, root_k: Any, upper: float) -> Any:
         """The charge of what is known without a multiplier."""
         if self.kind == "factor":
@@ -176,23 +188,30 @@ class Rounding:
         # Products of the norm and of sizes are split where both are as large as here.
         near, floor = reach * tau**0.5, _THIN * size
         near = choose(near > floor, near, floor + 1e-300)
-        if self.kind == "squared":
-            split = size / near
-            by_norm = kappa * (1.0 + split) * reach**2
-            return by_norm, self.slack, 0.0, kappa * (1.0 + near / (size + 1e-300))
         top = upper**0.5
-        by_norm = kappa * reach**2 * (top / near + 2 * kappa)
-        constant, by_size = kappa * top * near + self.slack, 2 * kappa * top
+        if self.kind == "squared":
+            by_norm = kappa * (1.0 + size / near) * reach**2
+            norm = by_norm, 0.0, 0.0, kappa * (1.0 + near / (size + 1e-300))
+        else:
+            by_norm = kappa * reach**2 * (top / near + 2 * kappa)
+            norm = by_norm, kappa * top * near, 2 * kappa * top, 2 * kappa**2
+        slack = self.slack
         if self.least == 0.0:
-            return by_norm, constant, by_size, 2 * kappa**2
+            return norm[0], norm[1] + slack, norm[2], norm[3]
         # For whoever does better than the bound, predictions are bounded, and so are their errors.
-        rate, fixed = kappa * (1.0 + 1.0 / self.least), kappa * top / self.least
-        closer = near <= (top + size) / self.least
+        # That holds for every norm, so it is preferred where it costs little more here.
+        rate, fixed = 1.0 + 1.0 / self.least, top / self.least
+        if self.kind == "squared":
+            free = kappa * fixed**2, 2 * kappa * fixed * rate, kappa * rate**2
+        else:
+            rate, fixed = kappa * rate, kappa * fixed
+            free = fixed * (2 * top + fixed), 2 * rate * (top + fixed), rate**2
+        closer, zero = _WORTH * near <= (top + size) / self.least, 0.0 * by_norm
         return (
-            choose(closer, by_norm, 0.0 * by_norm),
-            choose(closer, constant, fixed * (2 * top + fixed) + self.slack + 0.0 * constant),
-            choose(closer, by_size + 0.0 * constant, 2 * rate * (top + fixed) + 0.0 * constant),
-            choose(closer, 2 * kappa**2 + 0.0 * constant, rate**2 + 0.0 * constant),
+            choose(closer, by_norm, zero),
+            choose(closer, norm[1] + zero, free[0] + zero) + slack,
+            choose(closer, norm[2] + zero, free[1] + zero),
+            choose(closer, norm[3] + zero, free[2] + zero),
         )
 
     def proved_lowest(self, lowest: float) -> float:

@@ -159,7 +159,9 @@ def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each, upper: E
         left = _least(t - charge.slope + slack, bend, c)
         right = _least(charge.slope - t + slack, bend, s)
         bound = value + choose(left < right, left, right)
-        bound = choose(bound >= upper, upper + 0.0 * nu, bound)
+        # A share of the bound may be lost, which was taken of no more than this.
+        most = upper - charge.at + 0.0 * nu
+        bound = choose(bound >= most, most, bound)
         return choose((nu >= -game.lowest) & (bound > -np.inf), bound, -np.inf + 0.0 * nu)
 
 
