@@ -294,7 +294,8 @@ def end_bound(
     here = dual.m.tau
     most_tau = float(groups.honest * high + most.dot(groups.reach)) if high < np.inf else here
     root_k = np.sqrt((c_max * c_max).dot(groups.shares))
-    by_norm, charge = sections.rounding.linear(np.float64(most_tau), root_k, nu, upper)
+    rounding = sections.rounding.for_every_norm if high == np.inf else sections.rounding
+    by_norm, charge = rounding.linear(np.float64(most_tau), root_k, nu, upper)
     price = nu + by_norm
     lost += np.fmax(price * rise, -price * fall) + by_norm * here
     rate = sections.ridge - price * groups.honest

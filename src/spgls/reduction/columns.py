@@ -16,6 +16,7 @@ from scipy.linalg import eigh, lapack, qr, solve_triangular, svd
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import flush_columns
+from spgls.reduction.dependence import Dependence
 from spgls.reduction.layout import Layout
 from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, canonical_direction, eigen, remainders
@@ -26,10 +27,6 @@ __all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
-
-
-def _unknown() -> np.ndarray:
-    return np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +173,7 @@ def reduce_triangle(
     rows: Array,
     origin: Origin,
     count: int,
-    dependents: Callable[[], np.ndarray] = _unknown,
+    dependence: Callable[[], Dependence] | None = None,
 ) -> ColumnReduction:
     """Reduce through a triangular factor, or any few rows that have the moments of the data.
 
@@ -190,8 +187,8 @@ def reduce_triangle(
         What was subtracted from the rows.
     count : int
         How many rows they stand for, at most.
-    dependents : callable
-        Finds columns that depend exactly on the others; asked only if some seem to.
+    dependence : callable, optional
+        Tells which columns depend exactly on the others; asked only if some seem to.
     """
     n, lead, free = layout.columns, int(layout.fit_intercept), layout.immutable
     k, f = len(layout.changeable), len(free)
@@ -241,14 +238,17 @@ def reduce_triangle(
     kappa = kappa_of(count, n) + (128 + 40 * np.sqrt(k + 2)) * EPS + cut
     reach, size_y, size_z = sizes_with_free(layout, after, free_map)
     reach = float(np.hypot(reach, lost / kappa))
-    if rank < np.count_nonzero(after[free]) or len(sigma) < np.count_nonzero(scale):
-        apart[dependents()] = False
-    certain = rank == np.count_nonzero(apart[free] & (after[free] > 0.0))
+    short = rank < np.count_nonzero(after[free]) or len(sigma) < np.count_nonzero(scale)
+    free_rows = all_rows = count
+    if short and dependence is not None:
+        columns, free_rows, all_rows = dependence()
+        apart[columns] = False
+    certain = rank in (np.count_nonzero(apart[free] & (after[free] > 0.0)), free_rows - lead)
     least = 0.0
     if certain and len(sigma) == np.count_nonzero(apart[layout.changeable] & (scale > 0.0)):
         columns = np.concatenate([free, layout.changeable])
         least = _least_singular(known, np.concatenate([after[free], scale]), apart[columns], f)
-    elif certain and 0 < len(sigma) == count - lead - rank:
+    elif certain and 0 < len(sigma) == all_rows - lead - rank:
         # As many directions as there are rows: predictions are then what they may be, and only
         # the norm that they take is in doubt.
         least = float(sigma.min()) / reach / 2

@@ -8,6 +8,8 @@ a triangular factor suggests them, and sums of the columns without any rounding 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
@@ -15,7 +17,7 @@ from spgls.base.types import Array, Vector
 from spgls.reduction.data import GameData
 from spgls.reduction.sums import triangle
 
-__all__ = ["exact_dependents"]
+__all__ = ["Dependence", "exact_dependence"]
 
 #: What is left of a column beside those before it, relative to its length, where it is looked at.
 _LITTLE = 1e-10
@@ -23,12 +25,29 @@ _LITTLE = 1e-10
 _NEARLY = 1e-5
 #: Largest whole number that counts as simple, and panels of rows that are added up at a time.
 _LARGEST, _ROWS = 8, 4096
+#: Rows of no more entries than this are looked at for equal ones.
+_ENTRIES = 10**6
 
 
-def exact_dependents(data: GameData, rows: Array) -> np.ndarray:
-    """Columns that are exact sums of multiples of others, which are not among them.
+class Dependence(NamedTuple):
+    """What is known of a rank without rounding.
 
-    Up to a constant where there is an intercept, and of immutable columns first.
+    Attributes
+    ----------
+    columns : ndarray of int
+        Columns that are exact sums of multiples of others, which are not among them: up to a
+        constant where there is an intercept, and of immutable ones first.
+    free_rows, all_rows : int
+        Most different rows that the immutable columns have, and that all of them have.
+    """
+
+    columns: np.ndarray
+    free_rows: int
+    all_rows: int
+
+
+def exact_dependence(data: GameData, rows: Array) -> Dependence:
+    """Look for columns that depend exactly on others, and for equal rows.
 
     Parameters
     ----------
@@ -66,13 +85,22 @@ def exact_dependents(data: GameData, rows: Array) -> np.ndarray:
         suggested[at] = use, parts
     simple = {}
     for at, (use, parts) in suggested.items():
-        found = _simple(parts)
-        if found is not None:
-            kept = found != 0.0
-            simple[order[there[at]]] = order[there[use[kept]]], found[kept]
-    if not simple:
-        return np.zeros(0, dtype=np.intp)
-    return np.array([j for j, one in simple.items() if _holds(data, j, *one)], dtype=np.intp)
+        numbers = _simple(parts)
+        if numbers is not None:
+            kept = numbers != 0.0
+            simple[order[there[at]]] = order[there[use[kept]]], numbers[kept]
+    found = np.array([j for j, one in simple.items() if _holds(data, j, *one)], dtype=np.intp)
+    every = np.arange(n)
+    return Dependence(found, _different(data, layout.immutable), _different(data, every))
+
+
+def _different(data: GameData, columns: np.ndarray) -> int:
+    """How many different rows there are, at most."""
+    m = data.matrix.shape[0]
+    if m * max(len(columns), 1) > _ENTRIES:
+        return m
+    panels = [panel[:, columns] for _, panel in data.matrix.row_panels(_ROWS)]
+    return len(np.unique(np.vstack(panels), axis=0))
 
 
 def _simple(parts: Vector) -> Vector | None:

@@ -15,7 +15,7 @@ from spgls.base.types import Array
 from spgls.matrix import Matrix, block_length
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
-from spgls.reduction.dependence import exact_dependents
+from spgls.reduction.dependence import exact_dependence
 from spgls.reduction.reduction import Reduction
 from spgls.reduction.rows import reduce_rows_by_gram, reduce_rows_by_qr
 from spgls.reduction.sums import triangle
@@ -78,8 +78,8 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
     data.check_finite()
     rows = few_rows(data, [(slice(None), data.matrix)])
     few = rows.copy()
-    dependents = partial(exact_dependents, data, few)
-    return reduce_triangle(data.layout, rows, data.origin, data.matrix.shape[0], dependents)
+    dependence = partial(exact_dependence, data, few)
+    return reduce_triangle(data.layout, rows, data.origin, data.matrix.shape[0], dependence)
 
 
 def moment_of(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:

@@ -28,6 +28,7 @@ those and for no others. Proofs are in ``docs/proofs.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 from typing import Any, Literal, NamedTuple
 
@@ -40,8 +41,6 @@ __all__ = ["Charge", "Rounding", "kappa_of"]
 
 #: Where norms have less to say than this share of labels and goals, it does not matter how much.
 _THIN = 1e-3
-#: How many times less a bound must cost at a norm to be preferred to one that holds for every norm.
-_WORTH = 16.0
 
 
 def kappa_of(rows: int, columns: int) -> float:
@@ -76,6 +75,9 @@ class Rounding:
         zero if it is not known.
     slack : float
         What else was done to the loss, at most.
+    worth : float
+        How many times less a charge must be at a norm to be preferred to one that holds for every
+        norm.
     """
 
     kind: Literal["squared", "factor", "kernel"] = "factor"
@@ -87,6 +89,12 @@ class Rounding:
     tail_z: float = 0.0
     least: float = 0.0
     slack: float = 0.0
+    worth: float = 16.0
+
+    @cached_property
+    def for_every_norm(self) -> Rounding:
+        """The same, with charges that do not grow with the norm, where there are such."""
+        return replace(self, worth=np.inf) if self.least > 0.0 else self
 
     def scaled(self, sigma: float, length: float) -> Rounding:
         """The same where data is divided by ``sigma``, labels and goals by ``length``."""
@@ -206,7 +214,7 @@ class Rounding:
         else:
             rate, fixed = kappa * rate, kappa * fixed
             free = fixed * (2 * top + fixed), 2 * rate * (top + fixed), rate**2
-        closer, zero = _WORTH * near <= (top + size) / self.least, 0.0 * by_norm
+        closer, zero = self.worth * near <= (top + size) / self.least, 0.0 * by_norm
         return (
             choose(closer, by_norm, zero),
             choose(closer, norm[1] + zero, free[0] + zero) + slack,

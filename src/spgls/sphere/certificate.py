@@ -24,6 +24,7 @@ import numpy as np
 from spgls.base.each import Each, choose, column, dots
 from spgls.base.types import EPS
 from spgls.reduction.reduced import ReducedGame
+from spgls.reduction.rounding import Rounding
 from spgls.sphere.point import SmallSolution, SmallSolutions, wanted
 
 __all__ = [
@@ -96,8 +97,8 @@ def dual_bound(
     """
     upper = float(small.value) if upper == np.inf else upper
     at = np.float64(small.s), np.float64(small.c), np.float64(small.nu)
-    bound = _bounds(game, gamma, *at, upper)
-    sharp = small.value - bound <= _SHARP * EPS * (game.yy + game.zz)
+    bound = _bounds(game, game.rounding, gamma, *at, upper)
+    sharp = small.value - bound <= _enough(game, upper - small.value)
     return float(bound if sharp else _best_beside(game, gamma, *at, upper))
 
 
@@ -108,13 +109,18 @@ def dual_bounds(game: ReducedGame, gammas: Each, small: SmallSolutions, upper: E
     bounds = np.empty(len(small))
     for rows in _chunks(len(small), game.size):
         at = small.s[rows], small.c[rows], small.nu[rows]
-        bounds[rows] = _bounds(game, gammas[rows], *at, upper[rows])
-    dull = np.flatnonzero(~(small.value - bounds <= _SHARP * EPS * (game.yy + game.zz)))
+        bounds[rows] = _bounds(game, game.rounding, gammas[rows], *at, upper[rows])
+    dull = np.flatnonzero(~(small.value - bounds <= _enough(game, upper - small.value)))
     for part in _chunks(len(dull), game.size * len(_NUDGES)):
         few = dull[part]
         at = small.s[few], small.c[few], small.nu[few]
         bounds[few] = _best_beside(game, gammas[few], *at, upper[few])
     return bounds
+
+
+def _enough(game: ReducedGame, wanted: Each) -> Each:
+    """A gap that need not be smaller: rounding, or a share of what is wanted."""
+    return _SHARP * EPS * (game.yy + game.zz) + wanted / 8
 
 
 def _chunks(count: int, size: int) -> Iterator[slice]:
@@ -125,16 +131,20 @@ def _chunks(count: int, size: int) -> Iterator[slice]:
 def _best_beside(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each, upper: Each) -> Each:
     """Best of the bounds at multipliers just right of ``nu``."""
     beside = nu + np.multiply.outer(_NUDGES, (game.top**2 or 1.0) + abs(nu))
-    return _bounds(game, gamma, s, c, beside, upper).max(axis=0)
+    ways = {game.rounding, game.rounding.for_every_norm}
+    bounds = [_bounds(game, way, gamma, s, c, beside, upper).max(axis=0) for way in ways]
+    return bounds[0] if len(bounds) == 1 else np.maximum(*bounds)
 
 
-def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each, upper: Each) -> Each:
+def _bounds(
+    game: ReducedGame, rounding: Rounding, gamma: Each, s: Each, c: Each, nu: Each, upper: Each
+) -> Each:
     """``min_c D(nu, c)`` less what rounding may hide; minus infinity where there is no bound.
 
     ``D(nu, c + w) = D + 2 t w + h w^2``; a predictor has ``c + w`` between zero and one.
     """
     if game.size + game.nullity == 0:
-        charge = game.rounding.charge(0.0 * nu, 0.0 * nu, 0.0 * nu + 1.0, upper)
+        charge = rounding.charge(0.0 * nu, 0.0 * nu, 0.0 * nu + 1.0, upper)
         return game.yy * (1.0 - _EVALUATED) - charge + 0.0 * nu
     if game.nullity:
         nu = np.maximum(nu, 0.0)
@@ -152,7 +162,7 @@ def _bounds(game: ReducedGame, gamma: Each, s: Each, c: Each, nu: Each, upper: E
         # Shares are positive or, for a negative multiplier, all negative.
         size = abs(inside) + abs(price) * s * c + game.yy + c * c * game.zz
         size_t = c * game.zz + sqrt(game.yy * game.zz) + abs(inside * along) ** 0.5 + abs(price)
-        charge = game.rounding.around(s, c, gamma, nu, upper)
+        charge = rounding.around(s, c, gamma, nu, upper)
         bend = h - charge.bend - _EVALUATED * (abs(h) + game.zz + abs(price))
         slack = _EVALUATED * size_t
         value = value - charge.at - _EVALUATED * size
