@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
@@ -133,7 +133,10 @@ class DenseMatrix(InMemory):
             first = self.values[:_TYPICAL]
         else:
             first = self.values[np.flatnonzero(weight)[:_TYPICAL]]
-        return np.asarray(first.mean(axis=0, dtype=np.float64))
+        mean = first.mean(axis=0, dtype=np.float64)
+        # A column of equal numbers less one of them is exactly zero; less their mean, perhaps not.
+        one = first[0].astype(np.float64)
+        return np.asarray(np.where(abs(mean - one) <= 64 * EPS * abs(one), one, mean))
 
     def take(self, rows: Rows) -> DenseMatrix:
         """Some rows."""
