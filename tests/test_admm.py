@@ -152,7 +152,7 @@ def test_automatic_penalty_needs_few_factorisations(monkeypatch):
     assert len(calls) <= 2 + 11
 
 
-def test_negative_multiplier_is_estimated():
+def test_negative_multiplier_is_proved_by_squared_columns():
     rng = np.random.default_rng(11)
     X = rng.normal(size=(600, 250))
     z = 2.0 * rng.normal(size=600)
@@ -161,7 +161,7 @@ def test_negative_multiplier_is_estimated():
     found = solve(X, y, z, 64.0, solver="admm")
     assert exact.multiplier < 0.0
     assert found.status is Status.OPTIMAL
-    assert found.certificate.kind == "estimated"
+    assert found.certificate.kind == "proved"
     assert found.objective == pytest.approx(exact.objective, rel=1e-8)
 
 
