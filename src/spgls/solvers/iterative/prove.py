@@ -100,10 +100,15 @@ class Prover:
         """
         bounds = self.fresh.bounds(found)
         kinds: list[Kind] = ["proved"] * len(found.gamma)
-        for i in np.flatnonzero(~(bounds.lower >= wish.goal)).tolist():
+        if self.few_columns:
+            for i in np.flatnonzero(~np.isnan(wish.hint)).tolist():
+                # Methods that find a multiplier are judged by it.
+                one = found.taken(np.array([i]))
+                bounds.lower[i], bounds.nu[i] = self._by_curvature(one, wish, i)
+        for i in np.flatnonzero(np.isnan(wish.hint) & ~(bounds.lower >= wish.goal)).tolist():
             one = found.taken(np.array([i]))
             if self.few_columns:
-                better = self._by_curvature(one, wish, i)
+                better, _ = self._by_curvature(one, wish, i)
                 if better < wish.goal[i]:
                     better = max(better, self._beside_null_space(one))
                 bounds.lower[i] = max(bounds.lower[i], better)
@@ -118,26 +123,27 @@ class Prover:
                     bounds.lower[i], kinds[i] = better, "estimated"
         return bounds, kinds
 
-    def _by_curvature(self, one: Residuals, wish: Wish, i: int) -> float:
-        """The bound of one predictor, at its multiplier and some to the right of it."""
+    def _by_curvature(self, one: Residuals, wish: Wish, i: int) -> tuple[float, float]:
+        """The bound of one predictor, and which multiplier right of its own leads to it."""
         rho, (nu,), x = least_residual(one)
         errors = self.fresh.errors(one)[:, 0]
-        gamma, certain, best = float(one.gamma[0]), float(one.certain[0]), 0.0
-        starts = [float(nu)] if np.isnan(wish.hint[i]) else [float(wish.hint[i]), float(nu)]
-        unit = self.fresh.rulers.unit
-        for start in starts:
-            for step in _STEPS:
-                trial = start + step * wish.gap / gamma
-                metric = self.curvature.with_goal(trial, gamma)
-                if metric is None:
-                    continue
-                slope = rho[:, 0] + (trial - nu) * x[:, 0]
-                more = unit * abs(trial) * np.abs(x[:, 0])
-                lost = metric.norm(slope) + metric.spread(errors + more)
-                best = max(best, certain - float(lost) ** 2)
-                if best >= wish.goal[i]:
-                    return best
-        return best
+        gamma, certain = float(one.gamma[0]), float(one.certain[0])
+        start = float(nu if np.isnan(wish.hint[i]) else wish.hint[i])
+        # Zero is feasible at least, and proves that squares are not negative.
+        best, proving = -np.inf, max(start, 0.0)
+        for step in _STEPS:
+            trial = start + step * wish.gap / gamma
+            metric = self.curvature.with_goal(trial, gamma)
+            if metric is None:
+                continue
+            slope = rho[:, 0] + (trial - nu) * x[:, 0]
+            more = self.fresh.rulers.unit * abs(trial) * np.abs(x[:, 0])
+            lost = metric.norm(slope) + metric.spread(errors + more)
+            if certain - float(lost) ** 2 > best:
+                best, proving = certain - float(lost) ** 2, trial
+            if best >= wish.goal[i]:
+                break
+        return max(best, 0.0), proving
 
     def _beside_null_space(self, one: Residuals) -> float:
         """The bound of one predictor less what the data hardly sees of it."""
