@@ -14,6 +14,7 @@ from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
+from spgls.matrix.squares import dense_squares
 from spgls.matrix.work import Work
 
 __all__ = ["DenseMatrix", "panel_moment"]
@@ -126,6 +127,13 @@ class DenseMatrix(InMemory):
         rows = min(self.shape[0], block_length(width, at_least=256))
         panels = (self.values[piece] for piece in cuts(self.shape[0], rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
+
+    def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
+        """Squared lengths of the columns, block by block."""
+        total = np.zeros(self.shape[1])
+        for rows, block in self._blocks(shift):
+            total += dense_squares(block, None if weight is None else weight[rows], None)
+        return total
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""

@@ -13,6 +13,7 @@ from spgls.solvers.registry import PathSolver, PopulationSolver, Solver
 from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Solution
 from spgls.solvers.spectral import Spectral
+from spgls.solvers.units import units_of
 
 __all__ = ["check_knows", "play"]
 
@@ -55,6 +56,21 @@ def play(
         check_knows(solver, population, ridge)
     check_memory(solver, data, len(populations))
     games = [as_game(population, ridge) for population in populations]
+    units = units_of(data)
+    if units is None:
+        return _play(solver, data, games, ridge, controls)
+    told = [units.people(game) for game in games]
+    found = _play(solver, units.told(data), told, units.ridge(ridge), controls)
+    return tuple(units.back(one, game) for one, game in zip(found, games, strict=True))
+
+
+def _play(
+    solver: Solver,
+    data: GameData,
+    games: Sequence[float | Population],
+    ridge: float,
+    controls: Controls,
+) -> tuple[Solution, ...]:
     if len(data.layout.changeable) == 0:
         # Nobody can react, so there is no game to solve.
         return Spectral().solve_path(data, games, controls, ridge)

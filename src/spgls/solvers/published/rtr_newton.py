@@ -185,4 +185,4 @@ class RTRNewton:
             return lower if escape else last
         if mirrored is not None:
             last = replace(mirrored.iterate(problem), final=True, several=True)
-        return replace(last, lowest=pair.value - pair.error)
+        return replace(last, lowest=pair.value - pair.error, floor=pair.floor)
