@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import make_scorer, median_absolute_error
 from sklearn.model_selection import (
@@ -109,7 +110,9 @@ def naive(splits, table=X, *, labels=y, goals=z, sample_weight=None, world=WORLD
         for gamma in grid["gammas"]:
             for honest in grid.get("honest_shares", (0.5,)):
                 for ridge in grid.get("ridges", (0.0,)):
-                    model = StackelbergRegressor(gamma, honest_share=honest, ridge=ridge, **how)
+                    model = StackelbergRegressor(
+                        gamma, honest_share=honest, ridge=ridge, null_space="use", **how
+                    )
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         model.fit(
@@ -208,7 +211,9 @@ class TestTheNaiveLoop:
         # Honest providers make the learner use the direction that is hardly there.
         grid = {"gammas": (1e13, 1e14), "honest_shares": (0.5,)}
         how = {"solver": Spectral(engine=engine), "tol": 1e-7}
-        model = StackelbergRegressorCV(**grid, world=WORLD, cv=3, **how).fit(table, y, z=z)
+        # Whether the last digits are right is not certain there, and the estimators say so.
+        with pytest.warns(ConvergenceWarning, match="inaccurate"):
+            model = StackelbergRegressorCV(**grid, world=WORLD, cv=3, **how).fit(table, y, z=z)
         assert "qr" in factored
         wanted = naive(KFold(3).split(table), table, grid=grid, **how)
         np.testing.assert_allclose(scores_of(model), wanted, rtol=1e-8)
@@ -736,6 +741,7 @@ CONSTRUCTOR = [
     ("scoring", "best", ValueError, "be None, the name of a scikit-learn .*got 'best'"),
     ("scoring", "accuracy", ValueError, "be None, the name of .*got 'accuracy'"),
     ("scoring", len, TypeError, "be None, the name of"),
+    ("null_space", "both", ValueError, "be one of use, avoid; got 'both'"),
     ("one_standard_error", "yes", TypeError, "be True or False; got 'yes'"),
     ("solver", "magic", ValueError, "be one of auto"),
     ("tol", 0.0, ValueError, "above 0"),
