@@ -208,8 +208,9 @@ class _Growth:
         run, data, small = self._run, self._run.data, self._optimum(certify=False)
         found = measure_predictor(run, self._lift(small), self.population, self.ridge)
         yy, tol = run.problem.yy, run.controls.tol
-        proof = self._prove(Place(found.t, found.loss, tol * yy - found.rounding))
-        lower = min(proof.lower, found.loss) if yy > 0.0 else 0.0
+        gap = max(tol * yy - found.rounding, tol * yy / 8)
+        proof = self._prove(Place(found.t, found.loss, gap))
+        lower = min(proof.lower, found.loss)
         gap = found.loss + found.rounding - lower
         if not isfinite(gap):
             lower, gap = 0.0, inf
@@ -253,6 +254,9 @@ class _Growth:
 
     def _prove(self, place: Place) -> Proof:
         """A lower bound of the loss of all predictors."""
+        if not place.loss > place.gap > 0.0:
+            # Squares are not negative.
+            return Proof(0.0, "proved", 0)
         run, truncation, reduction = self._run, self.truncation, self.reduction
         game, data = reduction.game, run.data
         sections = Sections(game, truncation.gammas, truncation.shares, self.ridge, ULPS)
@@ -267,5 +271,5 @@ class _Growth:
             y, z = (reduction.lift_span((side / (game.d + nu[:, None])).T) for side in sides)
             return matrices_at(run.prover, nu, y, z, floor)
 
-        nothing = np.zeros(1), np.zeros((1, 3))
-        return prove_population(sections, place, apart, nothing, measure)
+        size = run.prover.fresh.rulers.whole**2 or place.loss / float(truncation.gammas.min())
+        return prove_population(sections, place, apart, size, measure)

@@ -94,7 +94,7 @@ def _errors(size: Vector, slack: Vector) -> Array:
 def _below(whole: Array, errors: Array) -> Vector:
     """A matrix below all that differ from one by errors of these sizes, by its three entries."""
     e_y, e_yz, e_z = errors[0, 0], errors[0, 1], errors[1, 1]
-    balance = np.sqrt(e_z / e_y) if e_y > 0.0 and e_z > 0.0 else 1.0
+    balance = np.sqrt(e_y / e_z) if e_y > 0.0 and e_z > 0.0 else 1.0
     return np.array(
         [whole[0, 0] - e_y - e_yz * balance, whole[0, 1], whole[1, 1] - e_z - e_yz / balance]
     )
@@ -108,7 +108,12 @@ def _lost(
     if nu > 0.0:
         best = _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu))
     if prover.few_columns:
-        metric: Metric | None = prover.curvature.alone(nu)
+        metric: Metric | None
+        if nu == 0.0:
+            some, metric = prover.curvature.at_zero
+            rho, doubt = rho[some], doubt[some]
+        else:
+            metric = prover.curvature.alone(nu)
         if metric is not None:
             own = _squares(metric.root(rho), metric.spread(doubt))
             best = own if best is None or np.trace(own) < np.trace(best) else best
