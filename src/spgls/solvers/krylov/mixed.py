@@ -17,10 +17,10 @@ from spgls.reduction import KrylovSpace, reduce_krylov
 from spgls.solvers.iterative.interpolate import null_vector
 from spgls.solvers.iterative.iterate import Run
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, LowestPair, lowest_pair
-from spgls.solvers.krylov.multipliers import Matrices, matrices_at
+from spgls.solvers.krylov.branch import Place, Proof, prove_population
+from spgls.solvers.krylov.matrices import Matrices, matrices_at
 from spgls.solvers.krylov.predictor import measure_predictor
 from spgls.solvers.krylov.projected import Schedule, restart_from
-from spgls.solvers.krylov.proof import Place, Proof, prove_population
 from spgls.solvers.krylov.truncation import Truncation
 from spgls.solvers.recover import representable
 from spgls.solvers.small import ULPS
@@ -263,13 +263,17 @@ class _Growth:
         apart = (1.0 - run.prover.fresh.rulers.down) * data.loss(data.y - data.z)
         sides = np.stack([game.eta, game.zeta]) * game.sigma
 
+        def lift(nu: Vector) -> tuple[Array, Array]:
+            y, z = (reduction.lift_span((side / (game.d + nu[:, None])).T) for side in sides)
+            return y, z
+
         def measure(nu: Vector) -> Matrices:
             floor = 0.0
             if (nu <= 0.0).any() and not run.prover.few_columns and self.status is None:
                 floor = max(self.lowest(float(nu.min())).floor, 0.0)
-            run.problem.passes += 1.0
-            y, z = (reduction.lift_span((side / (game.d + nu[:, None])).T) for side in sides)
-            return matrices_at(run.prover, nu, y, z, floor)
+            found = matrices_at(run.prover, nu, lift, floor)
+            run.problem.passes += found.reads
+            return found
 
         size = run.prover.fresh.rulers.whole**2 or place.loss / float(truncation.gammas.min())
         return prove_population(sections, place, apart, size, measure)

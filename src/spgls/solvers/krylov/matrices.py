@@ -12,6 +12,7 @@ matrix, from which the most is taken off that rounding can have done.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,18 +24,24 @@ from spgls.solvers.iterative.residual import lengths
 
 __all__ = ["Matrices", "matrices_at"]
 
-#: Bytes of coefficients and errors that are held at once.
-_BYTES = 64e6
+#: Bytes of one array of coefficients, or of errors.
+_BYTES = 4e6
 
 
 class Matrices(NamedTuple):
-    """``M_yy, M_yz, M_zz`` of several multipliers, a row each; and which rest on an estimate."""
+    """``M_yy, M_yz, M_zz`` of several multipliers, a row each.
+
+    Also which of them rest on an estimate, and how many reads of the data it took.
+    """
 
     M: Array
     estimated: np.ndarray
+    reads: int
 
 
-def matrices_at(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float) -> Matrices:
+def matrices_at(
+    prover: Prover, nu: Vector, lift: Callable[[Vector], tuple[Array, Array]], floor: float
+) -> Matrices:
     """Matrices below ``S(nu)``, from one read of the data for as many as memory allows.
 
     Parameters
@@ -43,20 +50,21 @@ def matrices_at(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float
         What measures, and what is known of the curvature.
     nu : ndarray of shape (N,)
         Multipliers.
-    x_y, x_z : ndarray of shape (k, N)
-        Coefficients for labels and for goals.
+    lift : callable
+        Coefficients for labels and for goals at some of them, a column each.
     floor : float
         What no eigenvalue of ``A'A`` is below, as far as an estimate tells; zero if none was made.
     """
-    width = max(int(_BYTES / (16 * sum(prover.data.matrix.shape))), 1)
-    parts = [
-        _some(prover, nu[at : at + width], x_y[:, at : at + width], x_z[:, at : at + width], floor)
-        for at in range(0, len(nu), width)
-    ]
-    return Matrices(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    width = max(int(_BYTES / (16 * sum(prover.data.matrix.shape))), 2)
+    some = [nu[at : at + width] for at in range(0, len(nu), width)]
+    parts = [_some(prover, own, *lift(own), floor) for own in some]
+    M, estimated = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Matrices(M, estimated, len(some))
 
 
-def _some(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float) -> Matrices:
+def _some(
+    prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float
+) -> tuple[Array, np.ndarray]:
     fresh, count = prover.fresh, len(nu)
     rulers, one, none = fresh.rulers, np.ones(count), np.zeros(count)
     x = np.hstack([x_y, x_z])
@@ -82,7 +90,7 @@ def _some(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float) -> M
             continue
         whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram - lost
         M[i] = _below(whole, errors)
-    return Matrices(M, estimated)
+    return M, estimated
 
 
 def _errors(size: Vector, slack: Vector) -> Array:

@@ -16,8 +16,8 @@ from spgls.base.types import Vector
 from spgls.population import GroupMoments
 from spgls.population.section import Sections
 from spgls.solvers.iterative.prove import Kind
-from spgls.solvers.krylov.intervals import Lagrangians
-from spgls.solvers.krylov.multipliers import Matrices
+from spgls.solvers.krylov.lagrangians import Lagrangians
+from spgls.solvers.krylov.matrices import Matrices
 
 __all__ = ["Place", "Proof", "prove_population"]
 
@@ -177,7 +177,7 @@ class _Search:
             return False
         some = np.array(new)
         found = self._measure(some)
-        self.reads += 1
+        self.reads += found.reads
         self._tried += new
         sound = np.isfinite(found.M).all(axis=1)
         self.lagrangians = self.lagrangians.joined(some[sound], found.M[sound])
