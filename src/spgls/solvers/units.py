@@ -23,8 +23,8 @@ __all__ = ["Units", "units_of"]
 
 #: Squares of squares of numbers between these are numbers too.
 _SMALL, _LARGE = 1e-60, 1e60
-#: Strengths beyond these differ from them by less than rounding, in such units.
-_WEAKEST, _STRONGEST = 1e290, 1e-290
+#: The same of strengths, which are squares themselves.
+_WEAKEST, _STRONGEST = 1e150, 1e-150
 #: Below it squares are not numbers, and beyond so many bits those of factors of the data.
 _LEAST, _MOST_BITS = 1e-140, 440
 #: Rows that tell the scale of the data.
@@ -61,7 +61,12 @@ class Units:
         if isinf(gamma):
             return gamma
         told = gamma / self.a * self.b / self.a * self.b
-        return min(max(told, _STRONGEST), _WEAKEST)
+        if not _STRONGEST <= told <= _WEAKEST:
+            raise ValueError(
+                f"gamma {gamma:.3g} is out of range: where X and the labels are of order one it is "
+                f"{told:.3g}, and squares of that are no numbers. Bring X, y and z to other scales."
+            )
+        return told
 
     def ridge(self, ridge: float) -> float:
         """A penalty in these units."""
