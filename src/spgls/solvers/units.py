@@ -18,6 +18,7 @@ from spgls.matrix import block_length
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import Layout
 from spgls.solvers.solution import Solution
+from spgls.sphere.certificate import Certificate
 
 __all__ = ["Units", "units_of"]
 
@@ -76,6 +77,11 @@ class Units:
         """Coefficients in these units."""
         return coef * self.b
 
+    def of_certificate(self, proof: Certificate) -> Certificate:
+        """A certificate in the units of the game itself."""
+        b = self.b
+        return replace(proof, lower_bound=proof.lower_bound / b / b, gap=proof.gap / b / b)
+
     def back(self, solution: Solution, who: float | Population) -> Solution:
         """A solution in the units of the game itself."""
         b, proof = self.b, solution.certificate
@@ -85,14 +91,13 @@ class Units:
             replace(step, objective=step.objective / b / b, residual=step.residual / b / b)
             for step in solution.history
         )
-        certificate = replace(proof, lower_bound=proof.lower_bound / b / b, gap=proof.gap / b / b)
         return replace(
             solution,
             coef=solution.coef / b,
             intercept=solution.intercept / b,
             multiplier=solution.multiplier / unit / unit,
             objective=solution.objective / b / b,
-            certificate=certificate,
+            certificate=self.of_certificate(proof),
             history=history,
         )
 
