@@ -179,9 +179,8 @@ class _Search:
         found = self._measure(some)
         self.reads += found.reads
         self._tried += new
-        sound = np.isfinite(found.M).all(axis=1)
-        self.lagrangians = self.lagrangians.joined(some[sound], found.M[sound])
-        self.estimated = np.append(self.estimated, found.estimated[sound])
+        self.lagrangians = self.lagrangians.joined(found.nu, found.M)
+        self.estimated = np.append(self.estimated, found.estimated)
         return True
 
     def _bound(self, t: float) -> tuple[float, Vector]:

@@ -12,7 +12,7 @@ matrix, from which the most is taken off that rounding can have done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,16 +24,19 @@ from spgls.solvers.iterative.residual import lengths
 
 __all__ = ["Matrices", "matrices_at"]
 
+_NOTHING = np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=bool)
 #: Bytes of one array of coefficients, or of errors.
 _BYTES = 4e6
 
 
 class Matrices(NamedTuple):
-    """``M_yy, M_yz, M_zz`` of several multipliers, a row each.
+    """Multipliers, and ``M_yy, M_yz, M_zz`` of each, a row each.
 
-    Also which of them rest on an estimate, and how many reads of the data it took.
+    Also which of them rest on an estimate, and how many reads of the data it took. A multiplier may
+    have two rows, a better one by estimate.
     """
 
+    nu: Vector
     M: Array
     estimated: np.ndarray
     reads: int
@@ -58,13 +61,15 @@ def matrices_at(
     width = max(int(_BYTES / (16 * sum(prover.data.matrix.shape))), 2)
     some = [nu[at : at + width] for at in range(0, len(nu), width)]
     parts = [_some(prover, own, *lift(own), floor) for own in some]
-    M, estimated = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Matrices(M, estimated, len(some))
+    rows = [row for part in parts for row in part]
+    own, M, estimated = (np.array(part) for part in zip(*rows, strict=True)) if rows else _NOTHING
+    return Matrices(own, M, estimated, len(some))
 
 
 def _some(
     prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float
-) -> tuple[Array, np.ndarray]:
+) -> Iterator[tuple[float, Vector, bool]]:
+    """Multiplier, matrix, and whether it rests on an estimate."""
     fresh, count = prover.fresh, len(nu)
     rulers, one, none = fresh.rulers, np.ones(count), np.zeros(count)
     x = np.hstack([x_y, x_z])
@@ -74,7 +79,6 @@ def _some(
     slack = rulers.terms(x, y, z) + rulers.unit * terms
     size = np.sqrt(square)
     rho = slope + np.append(nu, nu) * x
-    M, estimated = np.full((count, 3), -np.inf), np.zeros(count, dtype=bool)
     for i in range(count):
         pair = [i, count + i]
         # r_y'r_z = x_z'A'r_y - z'r_y.
@@ -85,12 +89,11 @@ def _some(
         errors += rulers.unit * abs(nu[i]) * np.outer(lengths(own), lengths(own))
         moved = slack[pair] + rulers.unit * size[pair]
         doubt = np.multiply.outer(rulers.columns, moved) + rulers.unit * abs(nu[i]) * np.abs(own)
-        lost, estimated[i] = _lost(prover, float(nu[i]), floor, rho[:, pair], doubt)
-        if lost is None:
-            continue
-        whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram - lost
-        M[i] = _below(whole, errors)
-    return M, estimated
+        whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram
+        for lost, estimated in _losses(prover, float(nu[i]), floor, rho[:, pair], doubt):
+            M = _below(whole - lost, errors)
+            if np.isfinite(M).all():
+                yield float(nu[i]), M, estimated
 
 
 def _errors(size: Vector, slack: Vector) -> Array:
@@ -108,13 +111,12 @@ def _below(whole: Array, errors: Array) -> Vector:
     )
 
 
-def _lost(
+def _losses(
     prover: Prover, nu: float, floor: float, rho: Array, doubt: Array
-) -> tuple[Array | None, bool]:
+) -> Iterator[tuple[Array, bool]]:
     """At least ``rho'(A'A + nu)^{-1} rho``, and whether that rests on an estimate."""
-    best, estimated = None, False
     if nu > 0.0:
-        best = _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu))
+        yield _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu)), False
     if prover.few_columns:
         metric: Metric | None
         if nu == 0.0:
@@ -123,12 +125,10 @@ def _lost(
         else:
             metric = prover.curvature.alone(nu)
         if metric is not None:
-            own = _squares(metric.root(rho), metric.spread(doubt))
-            best = own if best is None or np.trace(own) < np.trace(best) else best
-    elif best is None and nu + floor > 0.0:
+            yield _squares(metric.root(rho), metric.spread(doubt)), False
+    elif floor > 0.0 and nu + floor > 0.0:
         root = np.sqrt(nu + floor)
-        best, estimated = _squares(rho / root, lengths(doubt) / root), True
-    return best, estimated
+        yield _squares(rho / root, lengths(doubt) / root), True
 
 
 def _squares(root: Array, doubt: Vector) -> Array:
