@@ -20,10 +20,11 @@ STAMP := .venv/.installed
 # Not part of the source distribution of spgls, which can be installed without.
 REPRODUCTION := $(wildcard reproduction/pyproject.toml)
 PEERS := .venv/.peers
+OLDEST := .venv-oldest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint typecheck docs figures reproduce agreement campaign bench \
-    bench-full bench-against bench-figures clean
+.PHONY: help install demo test test-long test-no-numba test-oldest coverage lint typecheck docs \
+    figures reproduce agreement campaign bench bench-full bench-against bench-figures clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,9 +60,36 @@ demo: $(STAMP) ## see what spgls does
 	@$(BIN)/python -m spgls demo
 
 # One BLAS thread per worker, so that the workers do not fight over the cores.
-test: $(STAMP) ## run the tests (SPGLS_TEST_WORKERS=2, PYTEST_ARGS=...)
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
-	    $(BIN)/python -m pytest -q -n $${SPGLS_TEST_WORKERS:-2} $(PYTEST_ARGS)
+RUN_TESTS = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+    $(1)/python -m pytest -q -n $${SPGLS_TEST_WORKERS:-2}
+
+test: $(STAMP) ## run the tests, less the long ones (SPGLS_TEST_WORKERS=2, PYTEST_ARGS=...)
+	@$(call RUN_TESTS,$(BIN)) -m 'not long' $(PYTEST_ARGS)
+
+test-long: $(STAMP) ## run the tests that build, install or take more than ten seconds each
+	@$(call RUN_TESTS,$(BIN)) -m long $(PYTEST_ARGS)
+
+# Modules that need numba are skipped where doctests are collected.
+test-no-numba: $(STAMP) ## run the tests where numba cannot be imported
+	@SPGLS_TEST_WITHOUT_NUMBA=1 \
+	    $(call RUN_TESTS,$(BIN)) -m 'not long' --doctest-ignore-import-errors $(PYTEST_ARGS)
+
+# Lines of processes that tests start are counted too.
+coverage: $(STAMP) ## run the tests and list lines that none of them reached
+	@$(call RUN_TESTS,$(BIN)) -m 'not long' --cov --cov-report=term-missing:skip-covered \
+	    --cov-fail-under=95 $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST)/.installed ## run the tests with the lowest versions that pyproject.toml declares
+	@$(call RUN_TESTS,$(OLDEST)/bin) -m 'not long' $(PYTEST_ARGS)
+
+$(OLDEST)/.installed: pyproject.toml tests/oldest.py | $(STAMP)
+	@$(BIN)/python -m venv --clear $(OLDEST)
+	@$(BIN)/python tests/oldest.py > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@echo "Installing the lowest versions into $(OLDEST)"
+	@$(OLDEST)/bin/python -m pip install -qq --constraint $(OLDEST)/constraints.txt \
+	    --editable '.[all]' --group test
+	@touch $@
 
 lint: $(STAMP) ## check style and formatting
 	@$(BIN)/ruff check .
@@ -115,6 +143,6 @@ $(PEERS): $(STAMP)
 	@$(BIN)/python -m pip install -qq --group peers
 	@touch $@
 
-clean: ## remove .venv and everything built
-	@rm -rf .venv build dist reproduction/dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean: ## remove .venv, .venv-oldest and everything built
+	@rm -rf .venv $(OLDEST) build dist reproduction/dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 	@find src tests benchmarks docs reproduction -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
 from .catalogue import REAL, scaled_with_ones
 
@@ -25,7 +26,7 @@ def games() -> dict[str, Game]:
     if not FOLDER:
         return {}
     found = {name: build(None, folder=Path(FOLDER)) for name, build in REAL.items()}
-    table = _numbers(Path(FOLDER) / "Residential-Building-Data-Set.xlsx")
+    table = numbers(Path(FOLDER) / "Residential-Building-Data-Set.xlsx")
     X, price = table[:, :107], table[:, 107]
     unit = 0.01 * np.abs(price).max()
     features = scaled_with_ones([column for column in X.T if np.ptp(column) > 0.0])
@@ -34,7 +35,15 @@ def games() -> dict[str, Game]:
     return found
 
 
-def _numbers(file: Path) -> np.ndarray:
+def red_wine() -> tuple[np.ndarray, np.ndarray]:
+    """Features scaled to [0, 1], without the column of ones, and labels; skips without the file."""
+    if not FOLDER or not (Path(FOLDER) / "winequality-red.csv").exists():
+        pytest.skip("set SPGLS_DATA to the folder that holds winequality-red.csv")
+    X, y, _, _ = REAL["wine-modest"](None, folder=Path(FOLDER))
+    return X[:, :-1], y
+
+
+def numbers(file: Path) -> np.ndarray:
     """Cells of the first sheet of a workbook below its two header rows."""
     tag = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     with zipfile.ZipFile(file) as workbook, workbook.open("xl/worksheets/sheet1.xml") as sheet:

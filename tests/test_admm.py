@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError
@@ -11,32 +10,17 @@ from scipy.linalg import LinAlgError
 from spgls import Status, certify, solve
 from spgls.reduction.data import GameData
 from spgls.solvers import ADMM
-from spgls.solvers.iterative.iterate import Controls, sphere_problem
-from spgls.sphere.problem import scls_terms
+from spgls.solvers.iterative.iterate import sphere_problem
+from spgls.sphere import scls_terms, to_sphere
 
-KINDS = {
-    "C order": np.ascontiguousarray,
-    "F order": np.asfortranarray,
-    "float32": lambda X: X.astype(np.float32),
-    "csr": sp.csr_array,
-    "csc": sp.csc_array,
-    "frame": pd.DataFrame,
-}
-
-
-def game(rng, m, n, noise=1.0):
-    # Exact in single precision, so that every kind of matrix holds the same numbers.
-    X = rng.integers(-8, 9, size=(m, n)) / 4.0
-    X[rng.random(size=X.shape) < 0.5] = 0.0
-    y = X @ rng.normal(size=n) + noise * rng.normal(size=m)
-    return X, y, np.maximum(y, np.quantile(y, 0.3))
+from .builders import KINDS, coarse_game, negative_game
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(60, 8), (12, 12), (10, 25)], ids=["tall", "square", "wide"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_agrees_with_spectral(kind, shape, fit_intercept):
-    X, y, z = game(np.random.default_rng(sum(shape)), *shape)
+    X, y, z = coarse_game(*shape, sum(shape))
     exact = solve(X, y, z, 0.5, fit_intercept=fit_intercept)
     found = solve(KINDS[kind](X), y, z, 0.5, fit_intercept=fit_intercept, solver="admm")
     yy = float(y @ y)
@@ -51,7 +35,7 @@ def test_agrees_with_spectral(kind, shape, fit_intercept):
 
 def test_agrees_with_costs_immutable_features_and_weights():
     rng = np.random.default_rng(7)
-    X, y, z = game(rng, 50, 9)
+    X, y, z = coarse_game(50, 9, rng)
     cost = rng.uniform(0.5, 2.0, size=9)
     cost[4] = np.inf
     options = {
@@ -70,7 +54,7 @@ def test_agrees_with_costs_immutable_features_and_weights():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_dense_form_is_what_products_multiply_by(weighted, fit_intercept, kind):
     rng = np.random.default_rng(3)
-    X, y, z = game(rng, 20, 6)
+    X, y, z = coarse_game(20, 6, rng)
     cost = np.array([1.0, 2.0, np.inf, 0.5, 4.0, 1.0])
     data = GameData.from_user(
         kind(X),
@@ -91,19 +75,21 @@ def test_dense_form_is_what_products_multiply_by(weighted, fit_intercept, kind):
 
 
 def test_iterates_lie_on_the_sphere_with_the_residual_they_claim():
-    X, y, z = game(np.random.default_rng(5), 30, 6)
+    X, y, z = coarse_game(30, 6, 5)
     problem = sphere_problem(GameData.from_user(X, y, z), 0.5)
     H = problem.dense()
-    iterates = ADMM()._iterates(problem, Controls().generator())
-    for iterate, _ in zip(iterates, range(20), strict=False):
-        r = iterate.point()
+    for count in range(1, 20):
+        found = solve(X, y, z, 0.5, solver="admm", max_iter=count, tol=1e-30)
+        last = found.history[-1]
+        assert last.iteration == count
+        r = to_sphere(found.coef, 0.5).as_vector()
         slope = H @ r + problem.g
         assert np.linalg.norm(r) == pytest.approx(1.0, abs=1e-14)
-        assert iterate.multiplier == pytest.approx(-r @ slope, rel=1e-10)
-        assert iterate.residual == pytest.approx(
-            np.linalg.norm(slope + iterate.multiplier * r), rel=1e-6, abs=1e-12 * np.abs(H).max()
+        assert found.multiplier == pytest.approx(-r @ slope, rel=1e-10)
+        assert last.residual == pytest.approx(
+            np.linalg.norm(slope + found.multiplier * r), rel=1e-6, abs=1e-12 * np.abs(H).max()
         )
-        assert iterate.objective == pytest.approx(r @ H @ r + 2 * problem.g @ r + problem.p)
+        assert last.objective == pytest.approx(r @ H @ r + 2 * problem.g @ r + problem.p)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -129,7 +115,7 @@ def test_never_claims_more_than_is_true(seed):
 @pytest.mark.parametrize("rho", [1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("relaxation", [1.0, 1.6])
 def test_any_reasonable_penalty_leads_there(rho, relaxation):
-    X, y, z = game(np.random.default_rng(1), 60, 8)
+    X, y, z = coarse_game(60, 8, 1)
     exact = solve(X, y, z, 0.5)
     found = solve(X, y, z, 0.5, solver=ADMM(rho=rho, relaxation=relaxation))
     assert found.status is Status.OPTIMAL
@@ -140,11 +126,9 @@ def test_automatic_penalty_needs_few_factorisations(monkeypatch):
     from spgls.solvers.published import admm
 
     calls = []
-    factorise = admm._System.factorise
-    monkeypatch.setattr(
-        admm._System, "factorise", lambda self, rho: calls.append(rho) or factorise(self, rho)
-    )
-    X, y, z = game(np.random.default_rng(1), 200, 40)
+    factorise = admm.cho_factor
+    monkeypatch.setattr(admm, "cho_factor", lambda H, **how: calls.append(H) or factorise(H, **how))
+    X, y, z = coarse_game(200, 40, 1)
     assert solve(X, y, z, 0.1, solver="admm").stats.iterations < 50
     assert len(calls) <= 2
     scale = 10.0 ** np.linspace(-3, 3, 40)
@@ -153,10 +137,7 @@ def test_automatic_penalty_needs_few_factorisations(monkeypatch):
 
 
 def test_negative_multiplier_is_proved_by_squared_columns():
-    rng = np.random.default_rng(11)
-    X = rng.normal(size=(600, 250))
-    z = 2.0 * rng.normal(size=600)
-    y = X @ rng.normal(size=250) / 64.0 + z / 2.0 + rng.normal(size=600) / 4.0
+    X, y, z = negative_game(600, 250, 11, signal=1 / 64)
     exact = solve(X, y, z, 64.0)
     found = solve(X, y, z, 64.0, solver="admm")
     assert exact.multiplier < 0.0
@@ -166,14 +147,14 @@ def test_negative_multiplier_is_proved_by_squared_columns():
 
 
 def test_goals_twice_the_labels_have_no_linear_term():
-    X, y, _ = game(np.random.default_rng(2), 30, 5)
+    X, y, _ = coarse_game(30, 5, 2)
     exact = solve(X, y, 2 * y, 0.5)
     found = solve(X, y, 2 * y, 0.5, solver="admm", rng=0)
     assert found.objective == pytest.approx(exact.objective, rel=1e-6)
 
 
 def test_refuses_large_games_before_it_starts():
-    X, y, z = game(np.random.default_rng(0), 30, 20)
+    X, y, z = coarse_game(30, 20, 0)
     with pytest.raises(ValueError, match=r"here 20, and refuses above max_size=10\. Use solver"):
         solve(X, y, z, 1.0, solver=ADMM(max_size=10))
     assert solve(X, y, z, 1.0, solver=ADMM(max_size=20)).status.ok
@@ -183,19 +164,19 @@ def test_refuses_large_games_before_it_starts():
 
 
 def test_immutable_features_do_not_count_as_size():
-    X, y, z = game(np.random.default_rng(0), 30, 6)
+    X, y, z = coarse_game(30, 6, 0)
     cost = np.array([1.0, 1.0, np.inf, np.inf, np.inf, 1.0])
     assert solve(X, y, z, 1.0, feature_cost=cost, solver=ADMM(max_size=3)).status.ok
 
 
 def test_nothing_to_change_is_least_squares():
-    X, y, z = game(np.random.default_rng(0), 30, 3)
+    X, y, z = coarse_game(30, 3, 0)
     found = solve(X, y, z, 1.0, feature_cost=np.full(3, np.inf), solver="admm")
     assert found.status is Status.LEAST_SQUARES
 
 
 def test_iteration_limit():
-    X, y, z = game(np.random.default_rng(0), 60, 8)
+    X, y, z = coarse_game(60, 8, 0)
     found = solve(X, y, z, 0.5, solver="admm", max_iter=3)
     assert found.status is Status.ITERATION_LIMIT
     assert found.stats.iterations == 3
@@ -204,7 +185,7 @@ def test_iteration_limit():
 
 
 def test_callback_stops():
-    X, y, z = game(np.random.default_rng(0), 60, 8)
+    X, y, z = coarse_game(60, 8, 0)
     steps = []
     found = solve(
         X, y, z, 0.5, solver="admm", callback=lambda s: steps.append(s) or s.iteration == 4
@@ -215,7 +196,7 @@ def test_callback_stops():
 
 
 def test_seed_decides_the_start():
-    X, y, z = game(np.random.default_rng(0), 60, 8)
+    X, y, z = coarse_game(60, 8, 0)
     first, again, other = (solve(X, y, z, 0.5, solver="admm", rng=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.coef, again.coef)
     assert (first.coef != other.coef).any()

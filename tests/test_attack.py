@@ -36,12 +36,13 @@ from spgls import (
     predict_attacked,
 )
 
+from .builders import COEF, COST, NAMES, applicants
+
 rng = np.random.default_rng(0)
-X = rng.normal(size=(60, 4)) * [1.0, 2.0, 0.5, 3.0] + [0.0, 5.0, -1.0, 2.0]
-y = 4.0 + X @ [1.0, -0.5, 2.0, 0.3] + rng.normal(size=60)
+X = applicants(60, rng)
+y = 4.0 + X @ COEF + rng.normal(size=60)
 z = np.maximum(y, 2.0)
-cost = np.array([1.0, np.inf, 0.5, 2.0])
-frame = pd.DataFrame(X, columns=["income", "age", "debt", "years"])
+frame = pd.DataFrame(X, columns=NAMES)
 nan, inf = np.nan, np.inf
 holed = X.copy()
 holed[2, 1] = nan
@@ -69,31 +70,31 @@ def test_the_same_as_predicting_moved_rows(model, gamma):
         np.ravel(model.coef_),
         gamma=gamma,
         intercept=float(np.sum(model.intercept_)),
-        feature_cost=cost,
+        feature_cost=COST,
     )
-    found = predict_attacked(model, X, z, gamma=gamma, feature_cost=cost)
+    found = predict_attacked(model, X, z, gamma=gamma, feature_cost=COST)
     np.testing.assert_allclose(found, np.ravel(model.predict(moved)), rtol=1e-9, atol=1e-9)
 
 
 def test_a_pipeline_moves_what_its_last_step_sees():
     model = make_pipeline(StandardScaler(), Ridge()).fit(X, y)
-    inner = predict_attacked(model[-1], model[:-1].transform(X), z, gamma=0.5, feature_cost=cost)
-    found = predict_attacked(model, X, z, gamma=0.5, feature_cost=cost)
+    inner = predict_attacked(model[-1], model[:-1].transform(X), z, gamma=0.5, feature_cost=COST)
+    found = predict_attacked(model, X, z, gamma=0.5, feature_cost=COST)
     np.testing.assert_allclose(found, inner, rtol=1e-12)
     # A feature in units of its standard deviation costs what it costs over that, squared.
     plain = Ridge().set_params(alpha=1.0)
     plain.coef_ = model[-1].coef_ / model[0].scale_
     plain.intercept_ = model[-1].intercept_ - plain.coef_ @ model[0].mean_
-    raw = predict_attacked(plain, X, z, gamma=0.5, feature_cost=cost / model[0].scale_ ** 2)
+    raw = predict_attacked(plain, X, z, gamma=0.5, feature_cost=COST / model[0].scale_ ** 2)
     np.testing.assert_allclose(found, raw, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("head", [[], ["passthrough"]])
 def test_a_pipeline_may_have_nothing_before_its_model(head):
     model = make_pipeline(*head, Ridge()).fit(X, y)
-    found = predict_attacked(model, X, z, gamma=0.5, feature_cost=cost)
+    found = predict_attacked(model, X, z, gamma=0.5, feature_cost=COST)
     np.testing.assert_array_equal(
-        found, predict_attacked(model[-1], X, z, gamma=0.5, feature_cost=cost)
+        found, predict_attacked(model[-1], X, z, gamma=0.5, feature_cost=COST)
     )
 
 
@@ -144,14 +145,14 @@ class TestScorer:
 
     def test_it_scores_attacked_predictions(self):
         model = Ridge().fit(X, y)
-        attacked = predict_attacked(model, X, z, gamma=0.5, feature_cost=cost)
-        scorer = make_attacked_scorer(0.5, goal=Floor(2.0), feature_cost=cost)
+        attacked = predict_attacked(model, X, z, gamma=0.5, feature_cost=COST)
+        scorer = make_attacked_scorer(0.5, goal=Floor(2.0), feature_cost=COST)
         assert scorer(model, X, y) == pytest.approx(r2_score(y, attacked), rel=1e-12)
         for metric in (
             "neg_mean_absolute_error",
             make_scorer(mean_absolute_error, greater_is_better=False),
         ):
-            scorer = make_attacked_scorer(0.5, metric=metric, feature_cost=cost)
+            scorer = make_attacked_scorer(0.5, metric=metric, feature_cost=COST)
             wanted = -mean_absolute_error(y, attacked)
             assert scorer(model, X, y, z=z) == pytest.approx(wanted, rel=1e-12)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import tracemalloc
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -25,10 +25,14 @@ from spgls.matrix import (
 from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
 
+from . import measures
 from .catalogue import CATALOGUE, problem
+from .measures import assert_close, compile_small, peak_bytes
 
 M, N = 61, 7
 CUTS = (0, 1, 20, 20, 43, 60, M)
+#: One column more than compiled products take.
+vectors = partial(measures.vectors, widest=9)
 
 
 def _values(seed=0):
@@ -110,9 +114,7 @@ class Stream(BlockedMatrix):
 def _compile(request, monkeypatch):
     """Compiled products, which are meant for large data, are tried on small."""
     if request.param == "compiled":
-        monkeypatch.setattr("spgls.matrix.dense._LARGE", 0)
-        monkeypatch.setattr("spgls.matrix.dense._SHORT", 0)
-        monkeypatch.setattr("spgls.matrix.sparse._LARGE", 0)
+        compile_small(monkeypatch)
 
 
 plain = pytest.mark.parametrize("_compile", ["plain"], indirect=True)
@@ -127,17 +129,6 @@ def _pair(request, kind):
 
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def _close(got, wanted, scale):
-    assert got.dtype == np.float64
-    assert got.shape == wanted.shape
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-13 * scale)
-
-
-def _vectors(length, seed=0):
-    rng = np.random.default_rng(seed)
-    return [rng.normal(size=shape) for shape in (length, (length, 1), (length, 2), (length, 9))]
 
 
 @each_kind
@@ -158,12 +149,12 @@ def test_products(pair, shifted):
     shift = np.where(np.arange(n) % 3 == 2, 50.0, 0.3) if shifted else None
     B = A - shift if shifted else A
     size = np.linalg.norm(A) + np.linalg.norm(B)
-    for v in _vectors(n):
-        _close(a.apply(v, shift), B @ v, size * np.linalg.norm(v))
-        _close(a.gram(v, shift), B.T @ (B @ v), size**2 * np.linalg.norm(v))
-    for u in _vectors(m, seed=1):
-        _close(a.cross(u, shift), B.T @ u, size * np.linalg.norm(u))
-    v, u = _vectors(n)[0], _vectors(m)[0]
+    for v in vectors(n):
+        assert_close(a.apply(v, shift), B @ v, size * np.linalg.norm(v))
+        assert_close(a.gram(v, shift), B.T @ (B @ v), size**2 * np.linalg.norm(v))
+    for u in vectors(m, seed=1):
+        assert_close(a.cross(u, shift), B.T @ u, size * np.linalg.norm(u))
+    v, u = vectors(n)[0], vectors(m)[0]
     gap = a.apply(v, shift) @ u - v @ a.cross(u, shift)
     assert abs(gap) <= 1e-13 * size * np.linalg.norm(u) * np.linalg.norm(v)
 
@@ -178,10 +169,10 @@ def test_any_map_between(pair):
         seen.extend(range(rows.start, rows.stop))
         return (factor[rows] * t.T).T
 
-    for v in _vectors(A.shape[1]):
+    for v in vectors(A.shape[1]):
         seen.clear()
         wanted = A.T @ (factor * (A @ v).T).T
-        _close(a.gram(v, None, middle), wanted, np.linalg.norm(A) ** 2 * np.linalg.norm(v))
+        assert_close(a.gram(v, None, middle), wanted, np.linalg.norm(A) ** 2 * np.linalg.norm(v))
         assert seen == list(range(len(A)))
 
 
@@ -191,13 +182,13 @@ def test_what_is_left_along_a_basis_adds_up_over_blocks(pair):
     a, A = pair
     rng = np.random.default_rng(0)
     row, Q = rng.random(len(A)), np.linalg.qr(rng.normal(size=(len(A), 3)))[0]
-    for v in _vectors(A.shape[1]):
+    for v in vectors(A.shape[1]):
         along = rng.normal(size=(3, *v.shape[1:]))
         ours, whole = (RowStep.projection(Q, along).weighted(row) for _ in range(2))
         wanted = A.T @ whole(slice(0, len(A)), A @ v)
         size = np.linalg.norm(A) ** 2 * np.linalg.norm(v) + np.linalg.norm(A)
-        _close(a.gram(v, None, ours), wanted, size)
-        _close(ours.left, whole.left, size)
+        assert_close(a.gram(v, None, ours), wanted, size)
+        assert_close(ours.left, whole.left, size)
 
 
 @each_kind
@@ -211,9 +202,9 @@ def test_weights_costs_and_projection(pair, weighted):
     Q = range_basis((np.ones(len(A)) if row is None else row)[:, None])
     PB = B - Q @ (Q.T @ B)
     projected = ProjectedMatrix(ScaledMatrix(a, row, column=column), Q)
-    for v in _vectors(A.shape[1]):
-        _close(projected.gram(v), PB.T @ (PB @ v), np.linalg.norm(B) ** 2 * np.linalg.norm(v))
-        _close(projected.apply(v), PB @ v, np.linalg.norm(B) * np.linalg.norm(v))
+    for v in vectors(A.shape[1]):
+        assert_close(projected.gram(v), PB.T @ (PB @ v), np.linalg.norm(B) ** 2 * np.linalg.norm(v))
+        assert_close(projected.apply(v), PB @ v, np.linalg.norm(B) * np.linalg.norm(v))
 
 
 @each_kind
@@ -228,7 +219,7 @@ def test_moment(pair, weighted, shifted):
     B = np.hstack([A - shift if shifted else A, extra])
     S = np.ones(len(A)) if weight is None else weight
     got = a.moment(extra, weight, shift)
-    _close(got, B.T @ (S[:, None] * B), (np.linalg.norm(A) + np.linalg.norm(B)) ** 2)
+    assert_close(got, B.T @ (S[:, None] * B), (np.linalg.norm(A) + np.linalg.norm(B)) ** 2)
 
 
 @each_kind
@@ -268,12 +259,12 @@ def test_some_rows(pair, kind, pick):
     some = a.take(rows)
     assert some.shape == A[rows].shape
     assert some.dtype == a.dtype
-    v, u = _vectors(A.shape[1])[2], _vectors(some.shape[0])[2]
+    v, u = vectors(A.shape[1])[2], vectors(some.shape[0])[2]
     size = np.linalg.norm(A)
-    _close(some.apply(v), A[rows] @ v, size * np.linalg.norm(v))
-    _close(some.cross(u), A[rows].T @ u, size * np.linalg.norm(u))
+    assert_close(some.apply(v), A[rows] @ v, size * np.linalg.norm(v))
+    assert_close(some.cross(u), A[rows].T @ u, size * np.linalg.norm(u))
     again = some.take(np.arange(some.shape[0])[::2])
-    _close(again.apply(v), A[rows][::2] @ v, size * np.linalg.norm(v))
+    assert_close(again.apply(v), A[rows][::2] @ v, size * np.linalg.norm(v))
     np.testing.assert_array_equal(next(some.row_panels(len(A)))[1], A[rows])
 
 
@@ -303,8 +294,10 @@ def test_some_rows_of_data_in_one_piece(kind, pick):
     A = (X.toarray() if sp.issparse(X) else X)[rows]
     assert some.dtype == X.dtype
     np.testing.assert_array_equal(next(some.row_panels(M))[1], A)
-    v = _vectors(N)[2]
-    _close(some.gram(v), A.astype(float).T @ (A.astype(float) @ v), np.linalg.norm(A) ** 2 * 9)
+    v = vectors(N)[2]
+    assert_close(
+        some.gram(v), A.astype(float).T @ (A.astype(float) @ v), np.linalg.norm(A) ** 2 * 9
+    )
 
 
 @plain
@@ -352,8 +345,8 @@ def test_what_kind_of_data_it_is():
 
 
 def test_large_blocks_are_products_of_two_columns(monkeypatch):
-    monkeypatch.setattr("spgls.matrix.dense._LARGE", 0)
-    monkeypatch.setattr("spgls.matrix.dense._SHORT", 0)
+    pytest.importorskip("numba", reason="only compiled products take two columns at a time")
+    compile_small(monkeypatch)
     X = _values()
     assert (as_matrix(X).natural_width, RowBlocks(_cut(X)).natural_width) == (2, 2)
     assert RowBlocks([X, sp.csr_array(X)]).natural_width == 1
@@ -364,7 +357,7 @@ def test_large_blocks_are_products_of_two_columns(monkeypatch):
 def test_every_product_reads_every_block_once():
     X = _values()
     stream = Stream(_cut(X), X.shape)
-    v, u = _vectors(N)[2], _vectors(M)[2]
+    v, u = vectors(N)[2], vectors(M)[2]
     for verb in (
         lambda: stream.apply(v),
         lambda: stream.cross(u),
@@ -706,7 +699,7 @@ def test_no_verb_holds_more_than_blocks():
 
         def blocks(self):
             for at in range(0, 80_000, 5000):
-                yield slice(at, at + 5000), np.random.default_rng(at).normal(size=(5000, 100))
+                yield slice(at, at + 5000), np.random.default_rng(at).random((5000, 100))
 
     a = Made()
     m, n = a.shape
@@ -722,27 +715,18 @@ def test_no_verb_holds_more_than_blocks():
         lambda: a.take(np.arange(0, m, 2)).gram(v),
         lambda: a.work,
     ):
-        assert _peak(verb) < 20e6
+        assert peak_bytes(verb) < 20e6
     y = np.sin(np.arange(m))
     # Eight vectors of the length of the rows are five megabytes.
     for solver in ("spectral", "krylov"):
         found: list[spgls.Solution] = []
-        peak = _peak(
+        peak = peak_bytes(
             lambda solver=solver, found=found: found.append(
                 spgls.solve(a, y, y + 1.0 + y**2, 1.0, solver=solver, fit_intercept=True)
             )
         )
         assert found[0].certificate.relative_gap <= 1e-9
         assert peak < 32e6
-
-
-def _peak(function):
-    tracemalloc.start()
-    try:
-        function()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @plain

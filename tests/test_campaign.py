@@ -23,7 +23,7 @@ from .campaign.families import FAMILIES, make_game
 from .campaign.game import STORES, Game, People, stored
 from .campaign.play import watched
 from .campaign.reproducer import program
-from .campaign.rivals import _derivatives, rivals
+from .campaign.rivals import derivatives, rivals
 from .campaign.shards import Shard, run_campaign
 from .campaign.shrink import Small, shrink
 from .campaign.table import as_json, as_markdown, count
@@ -94,7 +94,7 @@ class TestArithmetic:
             exact = Exact(game)
             rng = np.random.default_rng(0)
             point, step = (exactly(rng.normal(size=4)) for _ in range(2))
-            slope, curve = _derivatives(exact, game.people, game.ridge, point)
+            slope, curve = derivatives(exact, game.people, game.ridge, point)
             errors = []
             for size in (mpfr("1e-8"), mpfr("1e-9")):
                 move = size * step

@@ -15,15 +15,14 @@ from spgls import Comparison, Trial, compare_solvers, solve
 from spgls.solvers import ADMM, GLTR, Spectral, available_solvers
 from spgls.solvers.solution import Status
 
+from .builders import linear_game, negative_game
+
 COLUMNS = ["solver", "status", "above_bound", "relative_gap", "kind", "passes", "iterations"]
 
 
 @pytest.fixture(scope="module")
 def game():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 6))
-    y = X @ rng.normal(size=6) + rng.normal(size=80)
-    return X, y, np.maximum(y, 0.0), 0.5
+    return *linear_game(80, 6, floor=0.0), 0.5
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +87,9 @@ def test_refusals_are_rows_with_reasons(mixed):
 def test_lower_bound_is_the_best_proved_one(mixed, monkeypatch):
     proofs = [trial.solution.certificate for trial in mixed if trial.solution is not None]
     assert mixed.lower_bound == max(proof.lower_bound for proof in proofs)
-    hard = np.random.default_rng(3)
-    X, z = hard.normal(size=(60, 6)), 2.0 * hard.normal(size=60)
-    y = X @ hard.normal(size=6) / 4.0 + z / 2.0
     # As if the columns were too many to be squared for a proof.
     monkeypatch.setattr("spgls.solvers.iterative.prove.MOST_COLUMNS", 0)
-    estimated = compare_solvers(X, y, z, 64.0, solvers=["gltr"])
+    estimated = compare_solvers(*negative_game(60, 6, 3, noise=0.0), 64.0, solvers=["gltr"])
     assert estimated["gltr"].solution.certificate.kind == "estimated"
     assert estimated.lower_bound == 0.0
 

@@ -23,7 +23,7 @@ from spgls.datasets import (
     make_sparse,
 )
 
-from .real_games import _numbers
+from .real_games import numbers
 
 FOLDER = os.environ.get("SPGLS_DATA")
 LOADERS = {
@@ -167,7 +167,7 @@ def test_building_has_little_rank_unscaled(real):
 
 def test_building_against_another_reader(real):
     data = real("building")
-    table = _numbers(Path(data.filename))
+    table = numbers(Path(data.filename))
     np.testing.assert_array_equal(data.X, table[:, :107])
     np.testing.assert_array_equal(data.y, table[:, 107])
     assert table[:, 108].sum() == 86545.0
@@ -259,7 +259,9 @@ def test_dense_is_the_regression_of_scikit_learn():
 
 def test_noise_of_dense_games():
     quiet, loud = (make_dense(400, 5, noise=s, scale=False, random_state=1) for s in (0.0, 2.0))
-    left = [game.y - game.X @ np.linalg.lstsq(game.X, game.y)[0] for game in (quiet, loud)]
+    left = [
+        game.y - game.X @ np.linalg.lstsq(game.X, game.y, rcond=None)[0] for game in (quiet, loud)
+    ]
     assert np.abs(left[0]).max() < 1e-9
     assert 1.7 < np.std(left[1]) < 2.3
 

@@ -27,7 +27,6 @@ from spgls.datasets import (
     DataFileError,
     _blog,
     _building,
-    _download,
     _insurance,
     _source,
     _wine,
@@ -545,18 +544,18 @@ def test_the_library_does_not_print(fetch, capfd):
 @pytest.mark.parametrize("length_told", [True, False])
 def test_a_terminal_sees_progress(archive, fetch, monkeypatch, length_told):
     shown = io.StringIO()
-    console = Console(file=shown, force_terminal=True, width=100)
-    monkeypatch.setattr(_download, "_console", lambda: console)
+
+    def console(*, stderr):
+        assert stderr, "the bar is drawn on the error stream"
+        return Console(file=shown, force_terminal=True, width=100)
+
+    monkeypatch.setattr("rich.console.Console", console)
     archive.length_told = length_told
     fetch("wine", progress=True)
     assert "Downloading red wine" in shown.getvalue()
     size = f"{len(WINE)}/{len(WINE)}" if length_told else "0/?"
     assert f"{size} bytes" in shown.getvalue()
     assert "/0 bytes" not in shown.getvalue()
-
-
-def test_the_bar_is_drawn_on_the_error_stream():
-    assert _download._console().stderr
 
 
 @pytest.fixture

@@ -16,7 +16,15 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 
-from spgls import Floor, Population, Shift, StackelbergRegressor, Status, make_attacked_scorer
+from spgls import (
+    Floor,
+    Population,
+    Shift,
+    StackelbergRegressor,
+    Status,
+    __version__,
+    make_attacked_scorer,
+)
 from spgls.__main__ import main
 from spgls.cli.demo import DEFAULT, FROM_GOAL, LEAST_SQUARES, PAPER, RIDGE, DemoResult, run_demo
 
@@ -237,6 +245,9 @@ class TestCommand:
         assert done.stderr.count("\n") == 1
         assert "python -m reproduction" in done.stderr
         assert not done.stdout
+
+    def test_version(self, invoke):
+        assert invoke("--version").stdout == f"spgls {__version__}\n"
 
     @pytest.mark.parametrize("missing", ["typer", "rich"])
     def test_without_the_command_line(self, missing, monkeypatch):

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+import scipy
 
 PAGE = Path(__file__).parents[1] / "docs" / "examples.md"
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -80,7 +81,11 @@ def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.skipif(
+    tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 17),
+    reason="a baseline of the page, least squares on dependent columns, turns on LAPACK's rounding",
+)
 def test_the_page_says_what_its_code_prints(page):
     printed = run(page)
     wrong = [

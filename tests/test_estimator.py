@@ -32,15 +32,15 @@ from spgls import (
 )
 from spgls.solvers import GLTR
 
+from .builders import COEF, COST, NAMES, applicants
+
 M, N = 80, 4
 rng = np.random.default_rng(0)
-X = rng.normal(size=(M, N)) * [1.0, 2.0, 0.5, 3.0] + [0.0, 5.0, -1.0, 2.0]
-y = X @ [1.0, -0.5, 2.0, 0.3] + rng.normal(size=M)
+X = applicants(M, rng)
+y = X @ COEF + rng.normal(size=M)
 z = np.maximum(y, 2.0)
 weight = rng.integers(0, 4, size=M).astype(float)
-cost = np.array([1.0, np.inf, 0.5, 2.0])
-names = ["income", "age", "debt", "years"]
-frame = pd.DataFrame(X, columns=names, index=np.arange(M) + 100)
+frame = pd.DataFrame(X, columns=NAMES, index=np.arange(M) + 100)
 nan, inf = np.nan, np.inf
 holed = X.copy()
 holed[2, 1] = nan
@@ -72,9 +72,9 @@ class TestWhatIsFitted:
         share = 0.5 if honest is None else honest
         who = Population.mixed(0.7, honest=share) if share else 0.7
         wanted = solve(
-            X, y, z, who, fit_intercept=True, feature_cost=cost, sample_weight=weight, ridge=0.1
+            X, y, z, who, fit_intercept=True, feature_cost=COST, sample_weight=weight, ridge=0.1
         )
-        model = StackelbergRegressor(0.7, honest_share=honest, feature_cost=cost, ridge=0.1)
+        model = StackelbergRegressor(0.7, honest_share=honest, feature_cost=COST, ridge=0.1)
         model.fit(X, y, z=z, sample_weight=weight)
         np.testing.assert_allclose(model.coef_, wanted.coef, rtol=1e-7, atol=1e-10)
         assert model.intercept_ == pytest.approx(wanted.intercept, rel=1e-7)
@@ -84,8 +84,8 @@ class TestWhatIsFitted:
         assert model.solver_ == "spectral"
         assert model.gamma_ == 0.7
         assert model.alpha_ == pytest.approx(np.max(wanted.alpha) if share < 1 else model.alpha_)
-        assert model.alpha_ == pytest.approx(np.sum(model.coef_**2 / cost) / 0.7)
-        np.testing.assert_array_equal(model.feature_cost_, cost)
+        assert model.alpha_ == pytest.approx(np.sum(model.coef_**2 / COST) / 0.7)
+        np.testing.assert_array_equal(model.feature_cost_, COST)
 
     def test_a_population(self):
         who = Population([inf, 0.5, 2.0], [0.4, 0.3, 0.3])
@@ -117,9 +117,9 @@ class TestWhatIsFitted:
         np.testing.assert_allclose(attacked, (least.predict(X) + z) / 2, rtol=1e-8)
 
     def test_auto_with_immutable_features_and_dependent_columns(self):
-        model = StackelbergRegressor(feature_cost=cost).fit(X, y, z=z)
+        model = StackelbergRegressor(feature_cost=COST).fit(X, y, z=z)
         least = LinearRegression().fit(X, y).coef_
-        assert model.gamma_ == pytest.approx(np.sum(least**2 / cost), rel=1e-9)
+        assert model.gamma_ == pytest.approx(np.sum(least**2 / COST), rel=1e-9)
         twice = StackelbergRegressor().fit(np.hstack([X, X]), y, z=z)
         shortest = np.linalg.pinv(np.hstack([X, X]) - np.hstack([X, X]).mean(0)) @ (y - y.mean())
         assert twice.gamma_ == pytest.approx(shortest @ shortest, rel=1e-6)
@@ -204,12 +204,12 @@ class TestAfterwards:
         np.testing.assert_allclose(closed, pull, rtol=1e-8)
 
     def test_immutable_features_stay(self):
-        model = StackelbergRegressor(feature_cost=cost).fit(X, y, z=z)
+        model = StackelbergRegressor(feature_cost=COST).fit(X, y, z=z)
         moved = model.best_response(X, z)
         np.testing.assert_array_equal(moved[:, 1], X[:, 1])
         assert (moved[:, 0] != X[:, 0]).all()
         wanted = spgls.best_response(
-            X, z, model.coef_, gamma=model.gamma_, intercept=model.intercept_, feature_cost=cost
+            X, z, model.coef_, gamma=model.gamma_, intercept=model.intercept_, feature_cost=COST
         )
         np.testing.assert_allclose(moved, wanted, rtol=1e-12)
 
@@ -217,13 +217,13 @@ class TestAfterwards:
         model = clone(FLOOR).fit(frame, y)
         moved = model.best_response(frame, z)
         assert isinstance(moved, pd.DataFrame)
-        assert list(moved.columns) == names
+        assert list(moved.columns) == NAMES
         assert list(moved.index) == list(frame.index)
-        np.testing.assert_array_equal(model.feature_names_in_, names)
+        np.testing.assert_array_equal(model.feature_names_in_, NAMES)
         with pytest.raises(ValueError, match="feature names should match"):
-            model.best_response(frame[names[::-1]], z)
+            model.best_response(frame[NAMES[::-1]], z)
         with pytest.raises(ValueError, match="feature names should match"):
-            model.predict_attacked(frame[names[::-1]], z)
+            model.predict_attacked(frame[NAMES[::-1]], z)
 
     def test_whole_numbers_and_float32_rows(self, fitted):
         whole = np.arange(M * N).reshape(M, N) % 7
@@ -256,7 +256,8 @@ class TestAfterwards:
             assert word in shown
         assert fitted._repr_html_().endswith("</table>")
         assert "spgls-fit" not in StackelbergRegressor()._repr_html_()
-        assert "0, " in StackelbergRegressor(Population.mixed(0.5)).fit(X, y, z=z)._fit_html()
+        mixed = StackelbergRegressor(Population.mixed(0.5)).fit(X, y, z=z)
+        assert f"0, {mixed.alpha_[1] / (1.0 + mixed.alpha_[1]):.3g}" in mixed._repr_html_()
         with sklearn.config_context(display="text"):
             assert "text/html" not in fitted._repr_mimebundle_()
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,14 +9,9 @@ import scipy.sparse as sp
 from spgls import Status, solve
 from spgls.game.response import learner_loss
 
+from .builders import weak_game
 from .oracles import families
-
-
-def weak_game(rng, m=6, n=12, size=1e-2):
-    """Fewer rows than columns, small labels: every label can be met exactly."""
-    X = rng.normal(size=(m, n))
-    y = size * rng.normal(size=m)
-    return X, y, y + size * rng.random(m)
+from .real_games import red_wine
 
 
 def closed_form(X, y, z, gamma):
@@ -37,7 +29,7 @@ def closed_form(X, y, z, gamma):
 @pytest.mark.parametrize("engine", [np.asarray, sp.csr_array, sp.csc_matrix])
 @pytest.mark.parametrize("seed", range(10))
 def test_weak_provider_reaches_zero_with_the_smallest_predictor(seed, engine):
-    X, y, z = weak_game(np.random.default_rng(seed))
+    X, y, z = weak_game(6, 12, seed, size=0.01)
     gamma = 10.0
     solution = solve(engine(X), y, z, gamma)
     assert solution.status is Status.SEVERAL_OPTIMA
@@ -51,7 +43,7 @@ def test_weak_provider_reaches_zero_with_the_smallest_predictor(seed, engine):
 @pytest.mark.parametrize("seed", range(10))
 def test_threshold_of_the_hard_case(seed):
     """Just above the threshold the objective is zero, just below it is not."""
-    X, y, z = weak_game(np.random.default_rng(seed), size=1.0)
+    X, y, z = weak_game(6, 12, seed)
     inverse = np.linalg.pinv(X)
     w_y, D = inverse @ y, inverse @ (y - z)
     threshold = 2 * (w_y @ D + np.linalg.norm(w_y) * np.linalg.norm(D))
@@ -65,8 +57,7 @@ def test_threshold_of_the_hard_case(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_constant_goal_has_two_optima_and_the_small_one_wins(seed):
-    rng = np.random.default_rng(seed)
-    X, y, _ = weak_game(rng)
+    X, y, _ = weak_game(6, 12, seed, size=0.01)
     z = np.full(len(y), 0.05)
     gamma = 50.0
     solution = solve(X, y, z, gamma)
@@ -116,21 +107,10 @@ def test_goals_that_reveal_the_labels_are_unattained(kind):
     assert np.isfinite(solution.coef).all()
 
 
-@pytest.fixture
-def red_wine():
-    folder = os.environ.get("SPGLS_DATA")
-    path = Path(folder or ".") / "winequality-red.csv"
-    if folder is None or not path.exists():
-        pytest.skip("set SPGLS_DATA to the folder that holds winequality-red.csv")
-    table = np.loadtxt(path, delimiter=";", skiprows=1)
-    X, y = table[:, :-1], table[:, -1]
-    return (X - X.min(axis=0)) / np.ptp(X, axis=0), y
-
-
 @pytest.mark.parametrize(("intercept", "threshold"), [(True, 43.13), (False, 48.17)])
-def test_red_wine_with_a_constant_goal(red_wine, intercept, threshold):
+def test_red_wine_with_a_constant_goal(intercept, threshold):
     """The paper's own data meet the hard case once the goal is the same for everyone."""
-    X, y = red_wine
+    X, y = red_wine()
     if not intercept:
         X = np.column_stack([X, np.ones(len(y))])
     z = np.full(len(y), 8.0)

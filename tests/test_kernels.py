@@ -6,24 +6,24 @@ import os
 import subprocess
 import sys
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from spgls.matrix import DenseMatrix, ProjectedMatrix, ScaledMatrix, as_matrix, kernels, products
+from spgls.matrix import ProjectedMatrix, ScaledMatrix, as_matrix
 from spgls.matrix.row_step import RowStep
 
-WIDTHS = (None, 1, 2, 3, 8)
+from .measures import assert_close, compile_small, vectors
+
+numba = pytest.importorskip("numba", reason="these are tests of compiled products")
+from spgls.matrix import kernels, products  # noqa: E402
+
 SHAPES = [(1, 1), (7, 3), (8, 5), (5, 1), (101, 37), (17, 4099), (4099, 3)]
 
 
 @pytest.fixture(autouse=True)
 def _compile_everything(monkeypatch):
-    """What is meant for large data is tried on small."""
-    monkeypatch.setattr("spgls.matrix.dense._LARGE", 0)
-    monkeypatch.setattr("spgls.matrix.dense._SHORT", 0)
-    monkeypatch.setattr("spgls.matrix.sparse._LARGE", 0)
+    compile_small(monkeypatch)
 
 
 @pytest.fixture(params=[1, 2])
@@ -36,27 +36,37 @@ def threads(request):
     numba.set_num_threads(before)
 
 
-def _vectors(length, seed=0):
-    rng = np.random.default_rng(seed)
-    return [rng.normal(size=length if w is None else (length, w)) for w in WIDTHS]
+def _watch(monkeypatch):
+    """Names of the compiled products as they are taken."""
+    taken = []
+    for name in products.__all__:
+        product = getattr(products, name)
+        monkeypatch.setattr(products, name, lambda *a, n=name, p=product: taken.append(n) or p(*a))
+    return taken
 
 
-def _close(got, wanted, size):
-    """Rounding in proportion to what a product of absolute values would be."""
-    assert got.dtype == np.float64
-    assert got.shape == wanted.shape
-    assert np.all(np.abs(got - wanted) <= 1e-13 * size + 1e-300)
+@pytest.fixture
+def compiled(monkeypatch):
+    return _watch(monkeypatch)
 
 
-def _assert_products(a, A, shift=None):
+def _assert_products(a, A, shift=None, compiled=None):
+    """As NumPy has them; none by another way than the compiled one, where that is watched."""
     B = A if shift is None else A - shift
     size = np.abs(A) + (0.0 if shift is None else np.abs(shift))
-    for v in _vectors(A.shape[1]):
+
+    def check(product, v, wanted, scale):
+        assert_close(product(v, shift), wanted, scale)
+        if compiled is not None:
+            assert compiled, "a compiled product was expected"
+            compiled.clear()
+
+    for v in vectors(A.shape[1]):
         reach = size @ np.abs(v)
-        _close(a.apply(v, shift), B @ v, reach)
-        _close(a.gram(v, shift), B.T @ (B @ v), size.T @ reach)
-    for u in _vectors(A.shape[0], seed=1):
-        _close(a.cross(u, shift), B.T @ u, size.T @ np.abs(u))
+        check(a.apply, v, B @ v, reach)
+        check(a.gram, v, B.T @ (B @ v), size.T @ reach)
+    for u in vectors(A.shape[0], seed=1):
+        check(a.cross, u, B.T @ u, size.T @ np.abs(u))
 
 
 def _sparse(shape, kind, dtype, index=np.int32):
@@ -68,23 +78,12 @@ def _sparse(shape, kind, dtype, index=np.int32):
     return a
 
 
-def _only_compiled(monkeypatch):
-    """Make the other way of computing an error."""
-
-    def fail(*_args):
-        raise AssertionError("a compiled product was expected")
-
-    monkeypatch.setattr("spgls.matrix.DenseMatrix._blocks", fail)
-    monkeypatch.setattr("spgls.matrix.SparseMatrix._pieces", fail)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_dense(shape, dtype, order, threads, monkeypatch):
-    _only_compiled(monkeypatch)
+def test_dense(shape, dtype, order, threads, compiled):
     X = np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype, order=order)
-    _assert_products(as_matrix(X), X.astype(np.float64))
+    _assert_products(as_matrix(X), X.astype(np.float64), compiled=compiled)
 
 
 def test_long_rows_whose_columns_are_shared_out(threads):
@@ -106,22 +105,20 @@ def test_columns_are_read_twice_where_pieces_of_them_would_be_short(threads, mon
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_dense_with_a_shift(shape, dtype, threads, monkeypatch):
-    _only_compiled(monkeypatch)
+def test_dense_with_a_shift(shape, dtype, threads, compiled):
     rng = np.random.default_rng(sum(shape))
     shift = rng.normal(size=shape[1])
     X = (rng.normal(size=shape) + shift).astype(dtype)
-    _assert_products(as_matrix(X), X.astype(np.float64), shift)
+    _assert_products(as_matrix(X), X.astype(np.float64), shift, compiled)
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_sparse(shape, kind, dtype, index, threads, monkeypatch):
-    _only_compiled(monkeypatch)
+def test_sparse(shape, kind, dtype, index, threads, compiled):
     a = as_matrix(_sparse(shape, kind, dtype, index))
-    _assert_products(a, a.values.toarray().astype(np.float64))
+    _assert_products(a, a.values.toarray().astype(np.float64), compiled=compiled)
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
@@ -151,7 +148,7 @@ def _containers():
 @pytest.mark.parametrize("kind", _containers())
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("projected", [None, 0, 1, 4])
-def test_weights_and_projection(kind, weighted, projected, threads, monkeypatch):
+def test_weights_and_projection(kind, weighted, projected, threads, compiled):
     X = _containers()[kind]
     A = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
     m, n = A.shape
@@ -170,10 +167,11 @@ def test_weights_and_projection(kind, weighted, projected, threads, monkeypatch)
         A = A - Q @ (Q.T @ A)
     else:
         a = scaled
-    _only_compiled(monkeypatch)
-    for v in _vectors(n):
+    for v in vectors(n):
         wanted = A.T @ (A @ v)
+        compiled.clear()
         np.testing.assert_allclose(a.gram(v), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+        assert compiled
 
 
 def test_what_stands_between_is_the_same_compiled_or_not(threads):
@@ -181,7 +179,7 @@ def test_what_stands_between_is_the_same_compiled_or_not(threads):
     rng = np.random.default_rng(0)
     X, row = rng.normal(size=(61, 5)), rng.random(61)
     Q = np.linalg.qr(rng.normal(size=(61, 3)))[0]
-    for v in _vectors(5):
+    for v in vectors(5):
         along = rng.normal(size=(3, *v.shape[1:]))
         compiled, plain = (RowStep.projection(Q, along).weighted(row) for _ in range(2))
         got = products.gram(X, v, None, compiled)
@@ -198,9 +196,9 @@ def test_results_do_not_depend_on_the_number_of_threads(kind):
     for number in (1, 2):
         numba.set_num_threads(number)
         results.append(
-            [a.apply(v) for v in _vectors(29)]
-            + [a.gram(v) for v in _vectors(29)]
-            + [a.cross(u) for u in _vectors(203)]
+            [a.apply(v) for v in vectors(29)]
+            + [a.gram(v) for v in vectors(29)]
+            + [a.cross(u) for u in vectors(203)]
         )
     numba.set_num_threads(before)
     for one, two in zip(*results, strict=True):
@@ -217,11 +215,10 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_views_with_gaps_are_left_to_the_blocks(view):
+def test_views_with_gaps_are_left_to_the_blocks(view, compiled):
     X = VIEWS[view](np.random.default_rng(0).normal(size=(40, 20)))
-    a = as_matrix(X)
-    assert not a._large
-    _assert_products(a, np.asarray(X, dtype=np.float64))
+    _assert_products(as_matrix(X), np.asarray(X, dtype=np.float64))
+    assert compiled == []
 
 
 def test_read_only_data_and_vectors_with_gaps(threads):
@@ -240,12 +237,12 @@ def test_read_only_data_and_vectors_with_gaps(threads):
     assert all(signature[0].mutable for signature in compiled)
 
 
-def test_wide_blocks_are_left_to_blas():
+def test_wide_blocks_are_left_to_blas(compiled):
     X = np.random.default_rng(0).normal(size=(40, 20))
     for a in (as_matrix(X), as_matrix(sp.csr_array(X))):
         for V in (np.eye(20), np.zeros((20, 0))):
             np.testing.assert_allclose(a.gram(V), X.T @ (X @ V), rtol=1e-12, atol=1e-12)
-            assert not a._compiled(V, None)
+    assert compiled == []
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -261,10 +258,13 @@ def test_what_is_not_finite_shows(bad, threads):
 
 def test_only_large_data_is_compiled(monkeypatch):
     monkeypatch.undo()
+    compiled = _watch(monkeypatch)
     X = np.zeros((2100, 2000))
-    assert DenseMatrix(X)._large
-    assert not DenseMatrix(X[:1000])._large
-    assert not DenseMatrix(X.reshape(-1, 100))._large
+    for small in (X[:1000], X.reshape(-1, 100)):
+        as_matrix(small).apply(np.ones(small.shape[1]))
+    assert compiled == []
+    as_matrix(X).apply(np.ones(2000))
+    assert compiled == ["apply"]
 
 
 def test_without_a_folder_for_the_compiled_code(monkeypatch):

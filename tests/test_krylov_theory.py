@@ -10,12 +10,11 @@ is enough.
 
 from __future__ import annotations
 
+import collections
 import itertools
-import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import spgls.solvers.iterative.lanczos as lanczos_module
 from spgls import Status, solve
@@ -28,13 +27,8 @@ from spgls.solvers.published.ltrsr import nested_lanczos
 from spgls.sphere import scls_terms, solve_dense
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
 
-KINDS = {
-    "dense C": np.ascontiguousarray,
-    "dense F": np.asfortranarray,
-    "float32": lambda X: X.astype(np.float32),
-    "csr": sp.csr_array,
-    "csc": sp.csc_matrix,
-}
+from .builders import KINDS
+from .measures import peak_bytes
 
 
 class Quadratic:
@@ -301,7 +295,9 @@ def spread_game(seed=0, m=300, n=120, lowest=1e-3):
 
 
 def test_reorthogonalised_basis_is_orthogonal_and_saves_products(bases):
-    X, y, z = spread_game()
+    # With a basis that is not orthogonal, whether rounding lets it end depends on the BLAS: on this
+    # game it does with every one that we know.
+    X, y, z = spread_game(seed=1)
     gamma = 1e3
     reference = solve(X, y, z, gamma)
     kept = solve(X, y, z, gamma, solver=GLTR(reorthogonalise=True))
@@ -433,11 +429,7 @@ def test_more_history_saves_products():
 def test_memory_of_a_long_run_is_bounded():
     problem = with_condition(1e4, "geometric", 0.5, size=20_000)
     run = nested_lanczos(problem, 10, 5, reorthogonalise=True)
-    tracemalloc.start()
-    for _ in itertools.islice(run, 500):
-        pass
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peak = peak_bytes(lambda: collections.deque(itertools.islice(run, 500), maxlen=0))
     vector = 8 * problem.size
     # [V, HV], the outer space while it is being replaced, and the vectors of one step.
     assert peak <= (2 * (10 + 5) + 4 * 5 + 10) * vector

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +13,8 @@ from spgls.matrix import (
     as_matrix,
     range_basis,
 )
+
+from .measures import assert_close, peak_bytes, vectors
 
 M, N = 83, 11
 
@@ -121,7 +121,9 @@ KINDS = {
     "csc int64 indices": lambda: _long_indices(sp.csc_array),
     "csr empty": lambda: sp.csr_array((M, N)),
     "csc empty": lambda: sp.csc_array((M, N)),
-    "csr few": lambda: sp.random_array((400, 90), density=0.02, rng=9, format="csr"),
+    "csr few": lambda: sp.random_array(
+        (400, 90), density=0.02, random_state=np.random.default_rng(9), format="csr"
+    ),
     "coo": lambda: sp.coo_array(_sparse_values()),
 }
 
@@ -151,26 +153,15 @@ def _block_size(request, monkeypatch):
             )
 
 
-def _close(got, wanted, scale):
-    assert got.dtype == np.float64
-    assert got.shape == wanted.shape
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-13 * max(float(scale), 1e-300))
-
-
-def _vectors(length, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=length), rng.normal(size=(length, 2)), rng.normal(size=(length, 5))
-
-
 def _assert_verbs(a, A):
     """Apply, cross and gram against NumPy, and the adjoint identity."""
     size = np.linalg.norm(A)
-    for v in _vectors(A.shape[1]):
-        _close(a.apply(v), A @ v, size * np.linalg.norm(v))
-        _close(a.gram(v), A.T @ (A @ v), size**2 * np.linalg.norm(v))
-    for u in _vectors(A.shape[0], seed=1):
-        _close(a.cross(u), A.T @ u, size * np.linalg.norm(u))
-    u, v = _vectors(A.shape[0])[0], _vectors(A.shape[1])[0]
+    for v in vectors(A.shape[1]):
+        assert_close(a.apply(v), A @ v, size * np.linalg.norm(v))
+        assert_close(a.gram(v), A.T @ (A @ v), size**2 * np.linalg.norm(v))
+    for u in vectors(A.shape[0], seed=1):
+        assert_close(a.cross(u), A.T @ u, size * np.linalg.norm(u))
+    u, v = vectors(A.shape[0])[0], vectors(A.shape[1])[0]
     bound = 1e-13 * size * np.linalg.norm(u) * np.linalg.norm(v)
     assert abs(a.apply(v) @ u - v @ a.cross(u)) <= bound
     assert abs(a.gram(v) @ v - a.apply(v) @ a.apply(v)) <= 1e-13 * size**2 * (v @ v)
@@ -198,11 +189,11 @@ def test_verbs_with_shift(X, which):
     shift = _shifts(a.shape[1])[which]
     A = _exact(X) - shift
     size = np.linalg.norm(_exact(X)) + np.sqrt(a.shape[0]) * np.linalg.norm(shift)
-    for v in _vectors(a.shape[1]):
-        _close(a.apply(v, shift), A @ v, size * np.linalg.norm(v))
-        _close(a.gram(v, shift), A.T @ (A @ v), size**2 * np.linalg.norm(v))
-    for u in _vectors(a.shape[0]):
-        _close(a.cross(u, shift), A.T @ u, size * np.linalg.norm(u))
+    for v in vectors(a.shape[1]):
+        assert_close(a.apply(v, shift), A @ v, size * np.linalg.norm(v))
+        assert_close(a.gram(v, shift), A.T @ (A @ v), size**2 * np.linalg.norm(v))
+    for u in vectors(a.shape[0]):
+        assert_close(a.cross(u, shift), A.T @ u, size * np.linalg.norm(u))
 
 
 @pytest.mark.parametrize("which", ["all", None])
@@ -217,10 +208,10 @@ def test_gram_with_a_map_between(X, which):
         seen.append(rows)
         return (factor[rows] * t.T).T
 
-    for v in _vectors(a.shape[1]):
+    for v in vectors(a.shape[1]):
         seen.clear()
         size = (np.linalg.norm(_exact(X)) + np.linalg.norm(A)) ** 2 * np.linalg.norm(v)
-        _close(a.gram(v, shift, middle), A.T @ (factor * (A @ v).T).T, size)
+        assert_close(a.gram(v, shift, middle), A.T @ (factor * (A @ v).T).T, size)
         assert np.concatenate([np.arange(a.shape[0])[s] for s in seen]).tolist() == list(
             range(a.shape[0])
         )
@@ -238,7 +229,7 @@ def test_moment(X, weighted, which):
     B = np.hstack([_exact(X) - (0.0 if shift is None else shift), extra])
     S = np.ones(m) if weight is None else weight
     reach = np.linalg.norm(_exact(X)) + np.linalg.norm(B)
-    _close(a.moment(extra, weight, shift), B.T @ (S[:, None] * B), reach**2)
+    assert_close(a.moment(extra, weight, shift), B.T @ (S[:, None] * B), reach**2)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -310,21 +301,12 @@ def test_nothing_is_written_to_the_data(X):
     before = [h.copy() for h in held]
     extra, weight = np.ones((a.shape[0], 2)), np.full(a.shape[0], 2.0)
     shift = np.ones(a.shape[1])
-    for v, u in zip(_vectors(a.shape[1]), _vectors(a.shape[0]), strict=True):
+    for v, u in zip(vectors(a.shape[1]), vectors(a.shape[0]), strict=True):
         a.apply(v, shift), a.cross(u, shift), a.gram(v, shift, lambda _, t: t)
     a.moment(extra, weight, shift)
     a.typical_row(weight)
     for now, then in zip(held, before, strict=True):
         np.testing.assert_array_equal(now, then)
-
-
-def _peak(function):
-    tracemalloc.start()
-    try:
-        function()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +348,7 @@ def test_no_verb_copies_the_data(layout, tall):
         lambda: a.typical_row(u[:, 0]),
     ):
         verb()  # loads the compiler where it is wanted, which is no copy of the data
-        assert _peak(verb) < allowed
+        assert peak_bytes(verb) < allowed
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
@@ -375,7 +357,13 @@ def test_no_verb_copies_the_data(layout, tall):
 def test_sparse_data_is_never_densified(kind, dtype):
     """The dense form would take 160 GB."""
     m, n = 200_000, 100_000
-    X = sp.random_array((m, n), density=5e-5, rng=0, dtype=dtype, format=kind((1, 1)).format)
+    X = sp.random_array(
+        (m, n),
+        density=5e-5,
+        random_state=np.random.default_rng(0),
+        dtype=dtype,
+        format=kind((1, 1)).format,
+    )
     a = as_matrix(X)
     exact = X.astype(np.float64)
     rng = np.random.default_rng(1)
@@ -384,13 +372,13 @@ def test_sparse_data_is_never_densified(kind, dtype):
     wanted = exact @ v
 
     def check():
-        _close(a.apply(v), wanted, np.linalg.norm(wanted))
-        _close(a.cross(u), exact.T @ u, np.linalg.norm(u))
-        _close(a.gram(v), exact.T @ wanted, np.linalg.norm(wanted))
-        _close(a.apply(v, shift), wanted - shift @ v, np.linalg.norm(wanted))
+        assert_close(a.apply(v), wanted, np.linalg.norm(wanted))
+        assert_close(a.cross(u), exact.T @ u, np.linalg.norm(u))
+        assert_close(a.gram(v), exact.T @ wanted, np.linalg.norm(wanted))
+        assert_close(a.apply(v, shift), wanted - shift @ v, np.linalg.norm(wanted))
         assert a.typical_row(None) is None
 
-    assert _peak(check) < 60 * 2**20
+    assert peak_bytes(check) < 60 * 2**20
 
 
 @pytest.mark.parametrize("layout", ["float32", "float32 F", "csr float32", "csc float32"])
@@ -399,7 +387,7 @@ def test_float32_data_has_float64_results(layout):
     X = LAYOUTS[layout](np.random.default_rng(0).normal(size=(3000, 40)) + 3.0)
     a, A = as_matrix(X), _exact(X)
     assert a.values.dtype == np.float32
-    v, u = _vectors(40)[0], _vectors(3000)[0]
+    v, u = vectors(40)[0], vectors(3000)[0]
     for got, wanted in (
         (a.apply(v), A @ v),
         (a.cross(u), A.T @ u),
@@ -461,13 +449,13 @@ def test_projected(X, which, free):
     a = ProjectedMatrix(ScaledMatrix(as_matrix(X), *scaling), Q)
     PA = A - Q @ (Q.T @ A)
     size = np.linalg.norm(A)
-    for v in _vectors(A.shape[1]):
-        _close(a.apply(v), PA @ v, size * np.linalg.norm(v))
-        _close(a.gram(v), PA.T @ (PA @ v), size**2 * np.linalg.norm(v))
+    for v in vectors(A.shape[1]):
+        assert_close(a.apply(v), PA @ v, size * np.linalg.norm(v))
+        assert_close(a.gram(v), PA.T @ (PA @ v), size**2 * np.linalg.norm(v))
         assert np.linalg.norm(Q.T @ a.apply(v)) <= 1e-13 * size * np.linalg.norm(v)
-    for u in _vectors(m):
-        _close(a.cross(u), PA.T @ u, size * np.linalg.norm(u))
-    v, u = _vectors(A.shape[1])[0], _vectors(m)[0]
+    for u in vectors(m):
+        assert_close(a.cross(u), PA.T @ u, size * np.linalg.norm(u))
+    v, u = vectors(A.shape[1])[0], vectors(m)[0]
     bound = 1e-13 * size * np.linalg.norm(u) * np.linalg.norm(v)
     assert abs(a.apply(v) @ u - v @ a.cross(u)) <= bound
 

@@ -7,7 +7,7 @@ only the latter see the part of the coefficients that a tie-break chose.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -16,49 +16,26 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import hadamard
 
-from spgls import Solution, Status, certify, solve
+from spgls import Solution, Status
 from spgls.game.response import induced_prediction
+
+from . import builders
+from .builders import linear_game
 
 SEEDS = range(20)
 TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Game:
+class Game(builders.Game):
     """A game and fresh rows to compare its predictors on."""
 
-    X: np.ndarray
-    y: np.ndarray
-    z: np.ndarray
-    gamma: float
+    _: KW_ONLY
     fresh: np.ndarray
-    fit_intercept: bool = False
-    cost: np.ndarray | None = None
-    weight: np.ndarray | None = None
-
-    @cache  # noqa: B019
-    def solve(self) -> Solution:
-        return solve(
-            self.X,
-            self.y,
-            self.z,
-            self.gamma,
-            fit_intercept=self.fit_intercept,
-            feature_cost=self.cost,
-            sample_weight=self.weight,
-        )
 
     @property
     def scale(self) -> float:
         return float(np.abs(self.y).max())
-
-    @property
-    def counted(self) -> np.ndarray:
-        return np.ones(len(self.y)) if self.weight is None else self.weight
-
-    @property
-    def price(self) -> np.ndarray:
-        return np.ones(self.X.shape[1]) if self.cost is None else self.cost
 
 
 def predictions(found: Solution, rows: np.ndarray) -> np.ndarray:
@@ -78,8 +55,7 @@ def assert_same_predictor(
 
 
 def tall(rng):
-    X = rng.normal(size=(30, 5))
-    y = X @ rng.normal(size=5) + rng.normal(size=30)
+    X, y, _ = linear_game(30, 5, rng)
     return X, y, y + rng.normal(size=30) + 1.0, 10.0 ** rng.uniform(-2, 1)
 
 
@@ -109,8 +85,7 @@ def dependent_columns(rng):
 
 
 def constant_goal(rng):
-    X = rng.normal(size=(30, 5))
-    y = X @ rng.normal(size=5) + rng.normal(size=30)
+    X, y, _ = linear_game(30, 5, rng)
     return X, y, np.full(30, 4.0), 10.0 ** rng.uniform(1, 3)
 
 
@@ -143,7 +118,8 @@ def build(family: str, seed: int) -> Game:
         cost[rng.permutation(n)[: 1 + (n > 8)]] = np.inf
     weight = rng.uniform(0.2, 2.0, size=m) if rng.random() < 0.5 else None
     intercept = bool(rng.random() < 0.5)
-    return Game(X, y, z, gamma, rng.normal(size=(8, n)), intercept, cost, weight)
+    fresh = rng.normal(size=(8, n))
+    return Game(X, y, z, gamma, intercept, cost, weight, fresh=fresh)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -169,47 +145,47 @@ def test_weights_are_repeated_rows(game, rng):
     times = rng.integers(1, 4, size=len(game.y))
     index = np.repeat(np.arange(len(game.y)), times)
     repeated = rows_of(game, index, None if game.weight is None else game.weight[index])
-    assert_same_predictor(replace(game, weight=times * game.counted), repeated)
+    assert_same_predictor(replace(game, weight=times * game.weights), repeated)
 
 
 def test_rows_of_zero_weight_are_absent(game, rng):
     kept = np.sort(rng.permutation(len(game.y))[1 + len(game.y) // 6 :])
     weight = np.zeros(len(game.y))
-    weight[kept] = game.counted[kept]
-    removed = rows_of(game, kept, game.counted[kept])
+    weight[kept] = game.weights[kept]
+    removed = rows_of(game, kept, game.weights[kept])
     assert_same_predictor(replace(game, weight=weight), removed)
 
 
 def test_only_ratios_of_weights_matter(game):
-    assert_same_predictor(game, replace(game, weight=3.7 * game.counted))
+    assert_same_predictor(game, replace(game, weight=3.7 * game.weights))
 
 
 def test_order_of_rows(game, rng):
     order = rng.permutation(len(game.y))
-    assert_same_predictor(game, rows_of(game, order, game.counted[order]))
+    assert_same_predictor(game, rows_of(game, order, game.weights[order]))
 
 
 def test_order_of_columns(game, rng):
     order = rng.permutation(game.X.shape[1])
-    turned = replace(game, X=game.X[:, order], fresh=game.fresh[:, order], cost=game.price[order])
+    turned = replace(game, X=game.X[:, order], fresh=game.fresh[:, order], cost=game.prices[order])
     assert_same_predictor(game, turned)
 
 
 def test_units_of_columns(game, rng):
     units = 10.0 ** rng.uniform(-2, 2, size=game.X.shape[1])
-    scaled = replace(game, X=game.X * units, fresh=game.fresh * units, cost=game.price / units**2)
+    scaled = replace(game, X=game.X * units, fresh=game.fresh * units, cost=game.prices / units**2)
     assert_same_predictor(game, scaled)
 
 
 def test_unit_of_costs_is_that_of_gamma(game):
-    assert_same_predictor(game, replace(game, gamma=game.gamma / 5.0, cost=5.0 * game.price))
+    assert_same_predictor(game, replace(game, gamma=game.gamma / 5.0, cost=5.0 * game.prices))
 
 
 def test_stacked_twice(game):
     index = np.tile(np.arange(len(game.y)), 2)
     twice = rows_of(game, index, None if game.weight is None else game.weight[index])
     assert_same_predictor(game, twice)
-    scale = float(game.counted @ game.y**2)
+    scale = float(game.weights @ game.y**2)
     assert twice.solve().objective == pytest.approx(
         2 * game.solve().objective, rel=TOLERANCE, abs=1e-12 * scale
     )
@@ -247,7 +223,7 @@ def test_intercept_is_an_immutable_column_of_ones(game):
         game,
         X=with_ones(game.X),
         fresh=with_ones(game.fresh),
-        cost=np.append(game.price, np.inf),
+        cost=np.append(game.prices, np.inf),
         fit_intercept=False,
     )
     assert_same_predictor(game, written_out)
@@ -258,7 +234,7 @@ def test_column_of_zeros_that_cannot_change(game):
         game,
         X=np.insert(game.X, 1, 0.0, axis=1),
         fresh=np.insert(game.fresh, 1, 0.0, axis=1),
-        cost=np.insert(game.price, 1, np.inf),
+        cost=np.insert(game.prices, 1, np.inf),
     )
     assert_same_predictor(game, zeros)
 
@@ -273,19 +249,10 @@ def test_objective_is_the_loss_and_the_certificate_that_of_certify(game):
         intercept=found.intercept,
         feature_cost=game.cost,
     )
-    scale = float(game.counted @ game.y**2)
-    loss = float(game.counted @ (after - game.y) ** 2)
+    scale = float(game.weights @ game.y**2)
+    loss = float(game.weights @ (after - game.y) ** 2)
     assert found.objective == pytest.approx(loss, rel=1e-12, abs=1e-14 * scale)
-    proof = certify(
-        game.X,
-        game.y,
-        game.z,
-        game.gamma,
-        found.coef,
-        intercept=found.intercept if game.fit_intercept else None,
-        feature_cost=game.cost,
-        sample_weight=game.weight,
-    )
+    proof = game.certify(found.coef, found.intercept)
     assert proof.relative_gap <= 1e-9
     assert proof.lower_bound <= loss * (1 + 1e-12) + 1e-14 * scale
 
@@ -347,8 +314,8 @@ def test_containers_of_vectors(family, convert):
         game,
         y=game.y.astype(np.float32).astype(float),
         z=game.z.astype(np.float32).astype(float),
-        weight=np.round(4 * game.counted),
-        cost=np.round(4 * game.price),
+        weight=np.round(4 * game.weights),
+        cost=np.round(4 * game.prices),
     )
     other = replace(
         game,
@@ -389,7 +356,7 @@ def balanced(seed: int) -> Game:
         along = strong * stretch * (a[0] - c * b[0])
         if 0.05 < c < 0.95 and gamma * c * (1 - c) > along**2 + 0.1:
             y, z = H[:, [1, 4, 5]] @ a, H[:, [1, 4, 5]] @ b
-            return Game(X, y, z, float(gamma), rng.normal(size=(8, 3)))
+            return Game(X, y, z, float(gamma), fresh=rng.normal(size=(8, 3)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from spgls.sphere import (
     stationarity,
 )
 
+from .builders import linear_game, negative_game, weak_game
 from .catalogue import CATALOGUE, problem
 
 TOL = 1e-9
@@ -35,11 +37,8 @@ POPULATIONS = (
 )
 
 
-def game(m=120, n=12, seed=0, noise=0.5):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, n)) * np.geomspace(1.0, 0.1, n)
-    y = X @ rng.normal(size=n) + noise * rng.normal(size=m)
-    return X, y, np.maximum(y, np.quantile(y, 0.25))
+def game(m=120, n=12, noise=0.5):
+    return linear_game(m, n, spread=10.0, noise=noise)
 
 
 def options(m, n, seed=1):
@@ -69,14 +68,20 @@ def spread(data):
 # Every point equals a separate solve
 
 
+@cache
+def rows(name):
+    given = problem(name)
+    return GameData.from_user(given.X, given.y, given.z, **given.options)
+
+
 @pytest.mark.parametrize("solver", [Spectral(), Spectral("qr"), Krylov()], ids=repr)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if "2000" in name else ()) for name in CATALOGUE],
+    [pytest.param(name, marks=pytest.mark.long if "2000" in name else ()) for name in CATALOGUE],
 )
 def test_points_equal_separate_solves_on_the_catalogue(name, solver):
     given = problem(name)
-    data = GameData.from_user(given.X, given.y, given.z, **given.options)
+    data = rows(name)
     gammas = [given.gamma * factor for factor in FACTORS]
     path = solve_path(given.X, given.y, given.z, gammas, **given.options, solver=solver)
     size = spread(data)
@@ -145,9 +150,7 @@ def test_containers(order):
 @pytest.mark.parametrize("m", [8, 40])
 def test_a_wide_path_through_the_hard_case_takes_one_space(m):
     """Where labels can be met the smallest pull is found on the space of all the others."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(m, 120)), rng.normal(size=m)
-    z = y + 1.0 + rng.normal(size=m)
+    X, y, z = weak_game(m, 120)
     gammas = np.geomspace(1e-2, 1e3, 40)
     exact = solve_path(X, y, z, gammas)
     assert set(exact.status) == {Status.OPTIMAL, Status.SEVERAL_OPTIMA}
@@ -168,9 +171,7 @@ def test_where_no_predictor_is_best(solver):
 
 
 def test_weak_goals_have_negative_multipliers():
-    rng = np.random.default_rng(0)
-    X, z = rng.normal(size=(40, 6)), 2.0 * rng.normal(size=40)
-    y = X @ rng.normal(size=6) / 4 + z / 2 + rng.normal(size=40) / 4
+    X, y, z = negative_game(40, 6)
     gammas = np.geomspace(1e-1, 1e4, 30)
     exact = solve_path(X, y, z, gammas)
     assert (exact.multiplier < 0).any()
@@ -224,7 +225,7 @@ def test_rows_equal_the_scalar_solver(kind):
         small_game = random_game(rng, kind)
         gammas = rng.permutation(np.geomspace(1e-6, 1e6, 25))
         many = solve_sphere_many(small_game, gammas, ulps=64.0)
-        bounds = dual_bounds(small_game, gammas, many)
+        bounds = dual_bounds(small_game, gammas, many, many.value)
         slopes = stationarities(small_game, gammas, many)
         size = small_game.yy + small_game.zz
         for i, gamma in enumerate(gammas):

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import os
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,19 +11,23 @@ from scipy.optimize import minimize
 from spgls import Population, Status, certify, compare_solvers, solve
 from spgls.game.providers import priced_norm
 
+from . import builders
+from .builders import linear_game
+from .real_games import red_wine
+
 inf = np.inf
-GAMES = 200
+GAMES = 100
 BATCH = 10
 STARTS = 12
 #: Share of random games whose gap must be proved to 1e-8.
 PROVED = 0.98
 
 
-def data(seed, m=60, n=4, noise=0.5):
+def data(seed):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, n))
-    y = X @ rng.normal(size=n) + noise * rng.normal(size=m) + 1.0
-    return X, y, np.maximum(y, np.quantile(y, 0.6)) + 0.3 * rng.random(m)
+    X, y, _ = linear_game(60, 4, rng, noise=0.5)
+    y += 1.0
+    return X, y, np.maximum(y, np.quantile(y, 0.6)) + 0.3 * rng.random(60)
 
 
 OPTIONS = {
@@ -66,7 +66,7 @@ def test_honest_people_are_least_squares_or_ridge_regression(options, ridge):
     design = np.c_[X, np.ones(60)] if options.get("fit_intercept") else X
     penalty = ridge / np.r_[cost, np.full(design.shape[1] - 4, inf)]
     stacked = np.r_[root[:, None] * design, np.diag(np.sqrt(penalty))]
-    theta = np.linalg.lstsq(stacked, np.r_[root * y, np.zeros(len(penalty))])[0]
+    theta = np.linalg.lstsq(stacked, np.r_[root * y, np.zeros(len(penalty))], rcond=None)[0]
     np.testing.assert_allclose(found.coef, theta[:4], rtol=1e-8, atol=1e-10)
     assert found.alpha.shape == (1,)
     assert not found.alpha.any()
@@ -134,71 +134,40 @@ def test_what_nobody_attains_is_attained_with_honest_people_or_a_ridge(fit_inter
         assert found.certificate.relative_gap <= 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class Game:
+class Game(builders.Game):
     """A random game with everything at once."""
-
-    X: np.ndarray
-    y: np.ndarray
-    z: np.ndarray
-    population: Population
-    ridge: float
-    fit_intercept: bool
-    cost: np.ndarray | None
-    weight: np.ndarray | None
-
-    @property
-    def prices(self):
-        return np.ones(self.X.shape[1]) if self.cost is None else self.cost
-
-    @property
-    def options(self):
-        return {
-            "feature_cost": self.cost,
-            "sample_weight": self.weight,
-            "ridge": self.ridge,
-        }
-
-    def split(self, theta):
-        n = self.X.shape[1]
-        return theta[:n], theta[n] if self.fit_intercept else 0.0
 
     def loss(self, theta):
         """The loss after each group moved its rows, and its slope."""
         w, b = self.split(theta)
-        weight = np.ones(len(self.y)) if self.weight is None else self.weight
-        design = np.c_[self.X, np.ones(len(self.y))] if self.fit_intercept else self.X
         direction = w / self.prices
         q = float(w @ direction)
         by_q = np.r_[2 * direction, [0.0] * self.fit_intercept]
         value, slope = self.ridge * q, self.ridge * by_q
-        for gamma, share in zip(self.population.gammas, self.population.shares, strict=True):
+        for gamma, share in zip(self.gamma.gammas, self.gamma.shares, strict=True):
             before = self.X @ w + b
             kept = 1.0 / (1.0 + q / gamma)
             error = kept * before + q / gamma * kept * self.z - self.y
-            value += share * float(weight @ error**2)
-            along = kept * design + np.outer(before - self.z, -(kept**2) / gamma * by_q)
-            slope = slope + 2 * share * (weight * error) @ along
+            value += share * float(self.weights @ error**2)
+            along = kept * self.design + np.outer(before - self.z, -(kept**2) / gamma * by_q)
+            slope = slope + 2 * share * (self.weights * error) @ along
         return value, slope
 
     def loss_of_moved_rows(self, theta):
         """The same, on the rows themselves; it loses digits where coefficients are huge."""
         w, b = self.split(theta)
-        weight = np.ones(len(self.y)) if self.weight is None else self.weight
         direction = w / self.prices
         value = self.ridge * float(w @ direction)
-        for gamma, share in zip(self.population.gammas, self.population.shares, strict=True):
+        for gamma, share in zip(self.gamma.gammas, self.gamma.shares, strict=True):
             step = (self.z - self.X @ w - b) / (gamma + float(w @ direction))
             moved = self.X + np.outer(step, direction)
-            value += share * float(weight @ (moved @ w + b - self.y) ** 2)
+            value += share * float(self.weights @ (moved @ w + b - self.y) ** 2)
         return value
 
     def brute_force(self, guesses, rng):
         """Best of many local searches."""
-        size = self.X.shape[1] + self.fit_intercept
-        ols = np.linalg.lstsq(
-            np.c_[self.X, np.ones(len(self.y))] if self.fit_intercept else self.X, self.y
-        )[0]
+        size = self.design.shape[1]
+        ols = np.linalg.lstsq(self.design, self.y, rcond=None)[0]
         scale = np.linalg.norm(ols) + 1e-3
         starts = [ols, *guesses]
         starts += [scale * 10 ** rng.uniform(-3, 2) * rng.normal(size=size) for _ in range(STARTS)]
@@ -231,24 +200,10 @@ def game(number):
     cost = 10 ** rng.uniform(-1, 1, n) if number % 2 else None
     if cost is not None and n > 1 and number % 4 == 1:
         cost[int(rng.integers(n))] = inf
-    return Game(
-        X,
-        y,
-        goal,
-        Population(gammas, shares),
-        0.0 if number % 3 == 0 else float(10 ** rng.uniform(-3, 2)) * (number % 2),
-        bool(rng.integers(2)),
-        cost,
-        rng.random(m) * 2 if number % 4 > 1 else None,
-    )
-
-
-@cache
-def solution(number):
-    this = game(number)
-    return solve(
-        this.X, this.y, this.z, this.population, fit_intercept=this.fit_intercept, **this.options
-    )
+    ridge = 0.0 if number % 3 == 0 else float(10 ** rng.uniform(-3, 2)) * (number % 2)
+    intercept = bool(rng.integers(2))
+    weight = rng.random(m) * 2 if number % 4 > 1 else None
+    return Game(X, y, goal, Population(gammas, shares), intercept, cost, weight, ridge)
 
 
 def test_brute_force_minimises_the_loss_of_moved_rows():
@@ -266,7 +221,8 @@ def test_brute_force_minimises_the_loss_of_moved_rows():
 @pytest.mark.parametrize("batch", range(GAMES // BATCH))
 def test_brute_force_never_wins(batch):
     for number in range(BATCH * batch, BATCH * (batch + 1)):
-        this, found = game(number), solution(number)
+        this = game(number)
+        found = this.solve()
         rng = np.random.default_rng(number)
         theta = np.r_[found.coef, [found.intercept] * this.fit_intercept]
         value, _ = this.loss(theta)
@@ -278,29 +234,18 @@ def test_brute_force_never_wins(batch):
         limit = 1e-9 * spread if found.status.ok else found.certificate.gap
         assert best >= found.objective - limit, (number, best, found)
         assert found.certificate.lower_bound <= best + 1e-13 * spread, (number, best, found)
-        w, b = this.split(np.array(where))
-        judged = certify(
-            this.X,
-            this.y,
-            this.z,
-            this.population,
-            w,
-            intercept=b if this.fit_intercept else None,
-            **this.options,
-        )
+        judged = this.certify(*this.split(np.array(where)))
         assert judged.lower_bound <= best + 1e-13 * spread, (number, judged, best)
 
 
 def test_gaps_are_proved():
+    proofs = [game(number).solve().certificate for number in range(GAMES)]
     unproved = [
-        number
-        for number in range(GAMES)
-        if not (
-            solution(number).certificate.kind == "proved"
-            and solution(number).certificate.relative_gap <= 1e-8
-        )
+        (number, proof)
+        for number, proof in enumerate(proofs)
+        if proof.kind != "proved" or proof.relative_gap > 1e-8
     ]
-    assert len(unproved) <= (1 - PROVED) * GAMES, [(n, solution(n)) for n in unproved]
+    assert len(unproved) <= (1 - PROVED) * GAMES, unproved
 
 
 def test_certificate_tells_a_bad_predictor_from_a_good_one():
@@ -318,24 +263,12 @@ def test_certificate_tells_a_bad_predictor_from_a_good_one():
     assert bad.lower_bound == pytest.approx(good.lower_bound, rel=1e-12)
 
 
-@cache
-def wine():
-    folder = os.environ.get("SPGLS_DATA")
-    if not folder or not (Path(folder) / "winequality-red.csv").exists():
-        pytest.skip("set SPGLS_DATA to the folder that holds winequality-red.csv")
-    with (Path(folder) / "winequality-red.csv").open() as file:
-        _, *rows = csv.reader(file, delimiter=";")
-    table = np.array(rows, dtype=float)
-    X, y = table[:, :-1], table[:, -1]
-    return (X - X.min(axis=0)) / np.ptp(X, axis=0), y
-
-
 @pytest.mark.parametrize(
     ("strategic", "honest", "attacked"),
     [(0.5, 0.4250, 0.3653), (0.9, 0.5756, 0.3252), (0.99, 1.805, 0.2889), (1.0, 35.52, 0.2654)],
 )
 def test_red_wine(strategic, honest, attacked):
-    X, y = wine()
+    X, y = red_wine()
     z = np.maximum(y, 6.0)
     found = solve(X, y, z, Population.mixed(50.0, honest=1 - strategic), fit_intercept=True)
     assert found.status is Status.OPTIMAL

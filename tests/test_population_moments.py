@@ -11,20 +11,13 @@ from spgls.population.bracket import refine, refine_many
 from spgls.population.groups import Groups
 from spgls.population.search import expected_range
 from spgls.population.section import Sections
-from spgls.reduction.reduced import ReducedGame
+
+from .builders import random_reduced
 
 INF = np.inf
 EPS = np.finfo(float).eps
 LONG = np.longdouble
 AVERAGES = ("a", "p", "u", "e", "spread", "bend", "a2", "kappa", "e1", "e2", "tau", "tau1", "tau2")
-
-
-def random_game(rng, *, nullity: int = 0) -> ReducedGame:
-    size = int(rng.integers(1, 6))
-    sigma = np.exp(rng.normal(size=size))
-    eta, zeta = rng.normal(size=(2, size))
-    y, z = rng.normal(size=(2, 3))
-    return ReducedGame(sigma, eta, zeta, y @ y, y @ z, z @ z, nullity, float(rng.exponential()))
 
 
 def assert_same(m, other, at=()):
@@ -110,7 +103,7 @@ def test_ends_of_the_range_of_norms():
 
 
 def games_of(rng, nullity: int):
-    game = random_game(rng, nullity=nullity)
+    game = random_reduced(int(rng.integers(1, 6)), rng, nullity=nullity)
     gammas, honest = 10.0 ** rng.uniform(-2, 2, 12), rng.choice([0.0, 0.1, 0.6], 12)
     ridges = rng.choice([0.0, 0.1], 12)
     together = Sections(game, [gammas, INF], [1.0 - honest, honest], ridges)

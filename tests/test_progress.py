@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import io
+import itertools
+from functools import partial
 
-import numpy as np
 import pytest
 
 from spgls import Population, Progress, Status, certify, solve, solve_path
 from spgls.solvers import Krylov, Step
+from spgls.solvers import progress as progress_module
 
+from .builders import linear_game
 
-def game(m=400, n=300, spread=1e4):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(m, n)) * np.geomspace(1.0, 1.0 / spread, n)
-    y = X @ rng.normal(size=n) + rng.normal(size=m)
-    return X, y, np.maximum(y, np.quantile(y, 0.25))
+game = partial(linear_game, 400, 300, spread=1e4)
 
 
 class Terminal(io.StringIO):
@@ -29,7 +28,7 @@ def steps(count, seconds=1.0):
 
 def test_short_solves_are_silent():
     out = io.StringIO()
-    solve(*game(50, 10, 1.0), 0.1, solver="gltr", callback=Progress(file=out))
+    solve(*linear_game(50, 10), 0.1, solver="gltr", callback=Progress(file=out))
     assert out.getvalue() == ""
 
 
@@ -48,7 +47,6 @@ def test_a_log_gets_a_line_now_and_then():
 def test_a_terminal_has_one_line_that_is_cleared():
     out = Terminal()
     with Progress(after=0.0, file=out) as progress:
-        progress._shown = -1.0
         progress(steps(1)[0])
     text = out.getvalue()
     assert "\n" not in text
@@ -57,11 +55,12 @@ def test_a_terminal_has_one_line_that_is_cleared():
     assert text.split("\r")[-2].strip() == ""
 
 
-def test_it_begins_anew_with_each_solve():
+def test_it_begins_anew_with_each_solve(monkeypatch):
+    # A clock by which every step is due.
+    monkeypatch.setattr(progress_module, "perf_counter", itertools.count(100.0, 100.0).__next__)
     out = io.StringIO()
     progress = Progress(after=0.0, file=out)
     for step in (Step(1, 1.0, 8.0, 1.0, 1.0), Step(2, 1.0, 4.0, 2.0, 2.0), Step(1, 1.0, 2.0, 1, 1)):
-        progress._shown = -100.0
         progress(step)
     assert [line.split("residual ")[1] for line in out.getvalue().splitlines()] == [
         "8 of 8 at first",

@@ -26,7 +26,7 @@ RESOLVED = mpf("1e-12")
 
 FIXED = settings(
     derandomize=True,
-    max_examples=500,
+    max_examples=250,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

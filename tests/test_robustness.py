@@ -31,14 +31,14 @@ from spgls import (
 )
 from spgls.study.robustness import Robustness, robustness
 
+from .builders import COEF, COST, NAMES, applicants
+
 rng = np.random.default_rng(0)
-X = rng.normal(size=(80, 4)) * [1.0, 2.0, 0.5, 3.0] + [0.0, 5.0, -1.0, 2.0]
-y = 4.0 + X @ [1.0, -0.5, 2.0, 0.3] + rng.normal(size=80)
+X = applicants(80, rng)
+y = 4.0 + X @ COEF + rng.normal(size=80)
 z = np.maximum(y, 2.0)
-cost = np.array([1.0, np.inf, 0.5, 2.0])
 weight = rng.integers(0, 4, size=80).astype(float)
-names = ["income", "age", "debt", "years"]
-frame = pd.DataFrame(X, columns=names)
+frame = pd.DataFrame(X, columns=NAMES)
 gammas, shares = [0.1, 1.0, 10.0], [0.0, 0.3, 1.0]
 models = {"least squares": LinearRegression().fit(X, y), "ridge": Ridge(50.0).fit(X, y)}
 UNCHANGED = StandardScaler(with_mean=False, with_std=False)
@@ -52,14 +52,14 @@ def assess(**change):
 
 class TestErrors:
     def test_they_are_those_of_predicting_moved_rows(self):
-        found = assess(feature_cost=cost)
+        found = assess(feature_cost=COST)
         assert isinstance(found, Robustness)
         assert found.errors.shape == (2, 3, 3)
         for i, model in enumerate(models.values()):
             assert found.honest[i] == pytest.approx(mean_squared_error(y, model.predict(X)))
             for j, gamma in enumerate(gammas):
                 moved = best_response(
-                    X, z, model.coef_, gamma=gamma, intercept=model.intercept_, feature_cost=cost
+                    X, z, model.coef_, gamma=gamma, intercept=model.intercept_, feature_cost=COST
                 )
                 wanted = mean_squared_error(y, model.predict(moved))
                 assert found.attacked[i, j] == pytest.approx(wanted, rel=1e-10)
@@ -79,11 +79,11 @@ class TestErrors:
         [("r2", "r2"), ("mse", "neg_mean_squared_error"), ("rmse", "neg_root_mean_squared_error")],
     )
     def test_scores_are_those_of_the_attacked_scorer(self, metric, scorer, weights):
-        found = assess(metric=metric, sample_weight=weights, feature_cost=cost)
+        found = assess(metric=metric, sample_weight=weights, feature_cost=COST)
         for j, gamma in enumerate(gammas):
             for s, share in enumerate(shares):
                 world = Population.mixed(gamma, honest=1.0 - share)
-                score = make_attacked_scorer(world, metric=scorer, feature_cost=cost)
+                score = make_attacked_scorer(world, metric=scorer, feature_cost=COST)
                 for i, model in enumerate(models.values()):
                     wanted = score(model, X, y, z=z, sample_weight=weights)
                     assert found.scores[i, j, s] == pytest.approx(
@@ -117,10 +117,10 @@ class TestErrors:
 
 class TestStrengths:
     def test_by_default_pulls_against_the_first_model(self):
-        found = assess(gammas=None, feature_cost=cost)
+        found = assess(gammas=None, feature_cost=COST)
         np.testing.assert_allclose(found.pull[0], [0.1, 0.25, 0.5, 0.75, 0.9])
         first = models["least squares"].coef_
-        wanted = [gamma_from_pull(pull, first, cost) for pull in found.pull[0]]
+        wanted = [gamma_from_pull(pull, first, COST) for pull in found.pull[0]]
         np.testing.assert_allclose(found.gammas, wanted)
         # The world is the same for all, so a model with smaller coefficients is pulled less.
         assert (found.pull[1] < found.pull[0]).all()
@@ -174,19 +174,19 @@ class TestModels:
 
     def test_pipelines_move_what_their_last_step_sees(self):
         model = make_pipeline(StandardScaler(), Ridge()).fit(X, y)
-        found = assess(models=model, feature_cost=cost)
+        found = assess(models=model, feature_cost=COST)
         for gamma, error in zip(gammas, found.attacked[0], strict=True):
-            attacked = predict_attacked(model, X, z, gamma=gamma, feature_cost=cost)
+            attacked = predict_attacked(model, X, z, gamma=gamma, feature_cost=COST)
             assert error == pytest.approx(mean_squared_error(y, attacked))
 
     @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
     def test_frames_and_costs_by_name(self, kind):
-        table = kind(dict(zip(names, X.T, strict=True)))
+        table = kind(dict(zip(NAMES, X.T, strict=True)))
         prices = {"age": inf, "debt": 0.5, "years": 2.0}
         ridge = Ridge(50.0).fit(table, y)
         pair = (models["ridge"].coef_, models["ridge"].intercept_)
         found = assess(models=[ridge, pair], X=table, feature_cost=prices, reference=True)
-        wanted = assess(models=models["ridge"], feature_cost=cost, reference=True)
+        wanted = assess(models=models["ridge"], feature_cost=COST, reference=True)
         for errors in found.errors:
             np.testing.assert_allclose(errors, wanted.errors[0], rtol=1e-10)
         np.testing.assert_allclose(found.best, wanted.best, rtol=1e-8)
@@ -200,11 +200,11 @@ class TestModels:
 
 class TestReference:
     def test_it_is_the_optimum_of_each_game(self):
-        found = assess(reference=True, feature_cost=cost)
+        found = assess(reference=True, feature_cost=COST)
         for gamma, line in zip(gammas, found.best, strict=True):
             for share, error in zip(shares, line, strict=True):
                 world = Population.mixed(gamma, honest=1.0 - share)
-                solution = solve(X, y, z, world, fit_intercept=True, feature_cost=cost)
+                solution = solve(X, y, z, world, fit_intercept=True, feature_cost=COST)
                 assert error * 80 == pytest.approx(solution.objective, rel=1e-7)
 
     def test_no_model_is_better(self):
@@ -293,9 +293,10 @@ class TestTable:
         assert "rmse" in assess(metric="rmse").to_dict()
 
     def test_without_pandas(self, monkeypatch):
+        found = assess()
         monkeypatch.setitem(sys.modules, "pandas", None)
         with pytest.raises(ImportError, match=r"^to_dataframe needs pandas: pip install pandas"):
-            assess().to_dataframe()
+            found.to_dataframe()
 
     def test_printed(self):
         lines = repr(assess(reference=True, metric="mse")).splitlines()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from spgls import Solution, Status, certify, solve
 from spgls.reduction.data import GameData
@@ -25,14 +24,15 @@ from spgls.solvers.published.tangent import (
 from spgls.sphere import to_sphere
 from spgls.sphere.operator import SphereProblem
 
+from .builders import KINDS, linear_game, negative_game, weak_game
+
 SEEDS = range(5)
 LENGTHS = 2.0 ** -np.arange(5, 11)
 
 
 def game(seed: int, m: int = 40, n: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, n))
-    y = X @ rng.normal(size=n) + 0.5 * rng.normal(size=m)
+    X, y, _ = linear_game(m, n, rng, noise=0.5)
     z = y + rng.normal(size=m) + rng.uniform(-1.0, 2.0)
     return X, y, z, float(10.0 ** rng.uniform(-1.0, 1.0))
 
@@ -204,14 +204,6 @@ def test_products_are_one_per_inner_iteration(monkeypatch):
 
 # Agreement
 
-KINDS: dict[str, Any] = {
-    "C": np.ascontiguousarray,
-    "F": np.asfortranarray,
-    "float32": lambda X: X.astype(np.float32),
-    "csr": sp.csr_array,
-    "csc": sp.csc_array,
-}
-
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
@@ -246,7 +238,7 @@ def test_units_of_the_labels_do_not_matter(factor):
 
 
 def test_negative_multiplier_is_judged_by_the_smallest_eigenvalue():
-    X, y, z, gamma = negative_game(0)
+    X, y, z, gamma = *negative_game(40, 6), 64.0
     solution = solve(X, y, z, gamma, solver="rtr-newton")
     assert solution.multiplier < 0.0
     assert solution.status is Status.OPTIMAL
@@ -257,9 +249,7 @@ def test_negative_multiplier_is_judged_by_the_smallest_eigenvalue():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_hard_case(seed):
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(8, 20)), rng.normal(size=8)
-    z = y + 1.0 + rng.normal(size=8)
+    X, y, z = weak_game(8, 20, seed)
     reference = solve(X, y, z, 256.0)
     solution = solve(X, y, z, 256.0, solver="rtr-newton")
     assert reference.status is solution.status is Status.SEVERAL_OPTIMA
@@ -275,7 +265,7 @@ def test_smallest_eigenvalue():
 
 
 def test_an_unfinished_eigenvalue_is_not_relied_on():
-    X, y, z, gamma = negative_game(0)
+    X, y, z, gamma = *negative_game(40, 6), 64.0
     data = GameData.from_user(X, y, z)
     problem = sphere_problem(data, gamma)
     for limit in (1, 2, 3):
@@ -286,14 +276,6 @@ def test_an_unfinished_eigenvalue_is_not_relied_on():
 
 
 # Endings
-
-
-def negative_game(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Goals that carry half of the label, and a provider too weak to matter."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(40, 6))
-    z = 2.0 * rng.normal(size=40)
-    return X, X @ rng.normal(size=6) / 4 + z / 2 + rng.normal(size=40) / 4, z, 64.0
 
 
 def two_valleys(seed: int) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]:

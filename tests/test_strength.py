@@ -14,13 +14,12 @@ from scipy import stats
 from spgls import best_response, gamma_from_pull
 from spgls.game.strength import GammaEstimate, estimate_gamma
 
+from .builders import COEF, COST, NAMES, applicants
+
 rng = np.random.default_rng(0)
-X = rng.normal(size=(60, 4)) * [1.0, 2.0, 0.5, 3.0] + [0.0, 5.0, -1.0, 20.0]
-w = np.array([1.0, -0.5, 2.0, 0.3])
+X, w = applicants(60, rng, years=20.0), COEF
 z = X @ w + 4.0 + rng.uniform(-1.0, 3.0, size=60)
-cost = np.array([1.0, np.inf, 0.5, 2.0])
-names = ["income", "age", "debt", "years"]
-frame = pd.DataFrame(X, columns=names)
+frame = pd.DataFrame(X, columns=NAMES)
 nan, inf = np.nan, np.inf
 
 
@@ -34,7 +33,7 @@ def learn(X_hat, **options):
 
 
 class TestWithoutNoise:
-    @pytest.mark.parametrize("feature_cost", [None, cost], ids=["equal", "costs"])
+    @pytest.mark.parametrize("feature_cost", [None, COST], ids=["equal", "costs"])
     @pytest.mark.parametrize("gamma", [1e-6, 0.01, 0.7, 30.0, 1e4, 1e8])
     def test_it_finds_the_strength(self, gamma, feature_cost):
         found = learn(move(gamma, feature_cost), feature_cost=feature_cost)
@@ -45,15 +44,15 @@ class TestWithoutNoise:
         assert found.cost_pvalue == 1.0
 
     def test_prices_and_costs(self):
-        found = learn(move(0.7, cost), feature_cost=cost)
-        np.testing.assert_allclose(found.price, 0.7 * cost, rtol=1e-10)
-        np.testing.assert_allclose(found.feature_cost, cost, rtol=1e-10)
+        found = learn(move(0.7, COST), feature_cost=COST)
+        np.testing.assert_allclose(found.price, 0.7 * COST, rtol=1e-10)
+        np.testing.assert_allclose(found.feature_cost, COST, rtol=1e-10)
         assert np.isnan(found.price_stderr[1])
         assert (found.price_stderr[[0, 2, 3]] < 1e-10).all()
 
     def test_only_the_product_of_strength_and_costs_is_in_the_data(self):
-        moved = move(0.7, cost)
-        once, twice = learn(moved, feature_cost=cost), learn(moved, feature_cost=2.0 * cost)
+        moved = move(0.7, COST)
+        once, twice = learn(moved, feature_cost=COST), learn(moved, feature_cost=2.0 * COST)
         assert twice.gamma == pytest.approx(once.gamma / 2.0, rel=1e-10)
         np.testing.assert_allclose(twice.price, once.price, rtol=1e-10)
 
@@ -155,7 +154,8 @@ class TestNoise:
     def test_equal_costs_are_least_squares_over_all_entries(self):
         moved = move(0.7, noise=0.2)
         gap = z - X @ w - 4.0
-        slope = np.linalg.lstsq(np.outer(gap, w).reshape(-1, 1), (moved - X).ravel())[0][0]
+        along = np.outer(gap, w).reshape(-1, 1)
+        slope = np.linalg.lstsq(along, (moved - X).ravel(), rcond=None)[0][0]
         assert learn(moved).gamma == pytest.approx(1.0 / slope - w @ w, rel=1e-10)
 
     def test_equal_gaps_give_the_textbook_interval(self):
@@ -171,10 +171,10 @@ class TestNoise:
 
     def test_units_of_features_do_not_matter(self):
         unit = np.array([1e3, 1e-2, 7.0, 1.0])
-        moved = move(0.7, cost, noise=0.1)
-        plain = learn(moved, feature_cost=cost)
+        moved = move(0.7, COST, noise=0.1)
+        plain = learn(moved, feature_cost=COST)
         scaled = estimate_gamma(
-            X * unit, moved * unit, z, w / unit, intercept=4.0, feature_cost=cost / unit**2
+            X * unit, moved * unit, z, w / unit, intercept=4.0, feature_cost=COST / unit**2
         )
         assert scaled.gamma == pytest.approx(plain.gamma, rel=1e-9)
         assert scaled.interval == pytest.approx(plain.interval, rel=1e-9)
@@ -182,10 +182,10 @@ class TestNoise:
         assert scaled.cost_pvalue == pytest.approx(plain.cost_pvalue, rel=1e-6)
 
     def test_noise_on_immutable_features_does_not_matter(self):
-        moved = move(0.7, cost, noise=0.1)
+        moved = move(0.7, COST, noise=0.1)
         quiet = moved.copy()
         quiet[:, 1] = X[:, 1]
-        noisy, clean = (learn(rows, feature_cost=cost) for rows in (moved, quiet))
+        noisy, clean = (learn(rows, feature_cost=COST) for rows in (moved, quiet))
         assert noisy.gamma == pytest.approx(clean.gamma, rel=1e-9)
         assert noisy.cost_pvalue > 0.05
 
@@ -212,14 +212,14 @@ class TestNoise:
 
 class TestCosts:
     def test_wrong_costs_show(self):
-        moved = pd.DataFrame(move(0.7, [1.0, 1.0, 1.0, 0.02], noise=0.05), columns=names)
+        moved = pd.DataFrame(move(0.7, [1.0, 1.0, 1.0, 0.02], noise=0.05), columns=NAMES)
         found = estimate_gamma(frame, moved, z, w, intercept=4.0)
         assert found.cost_pvalue < 1e-6
         assert found.misfit == "years"
         assert "costs do not fit, least of all 'years', p = " in repr(found)
 
     def test_immutable_features_that_moved_show(self):
-        found = learn(move(0.7, noise=0.01), feature_cost=cost)
+        found = learn(move(0.7, noise=0.01), feature_cost=COST)
         assert found.cost_pvalue < 1e-6
         assert found.misfit == 1
         assert found.price[1] == inf
@@ -234,7 +234,7 @@ class TestCosts:
         assert np.isnan(found.price[1])
 
     def test_a_feature_that_did_not_move_costs_infinitely_much(self):
-        found = learn(move(0.7, cost))
+        found = learn(move(0.7, COST))
         assert found.price[1] == inf
         assert found.cost_pvalue < 1e-6
 
@@ -248,21 +248,21 @@ class TestCosts:
 
 
 class TestContainers:
-    moved = move(0.7, cost, noise=0.1)
-    wanted = learn(moved, feature_cost=cost)
+    moved = move(0.7, COST, noise=0.1)
+    wanted = learn(moved, feature_cost=COST)
 
     @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
     def test_frames_and_costs_by_name(self, kind):
-        before, after = kind(dict(zip(names, X.T, strict=True))), self.moved
-        after = kind(dict(zip(names, after.T, strict=True)))
+        before, after = kind(dict(zip(NAMES, X.T, strict=True))), self.moved
+        after = kind(dict(zip(NAMES, after.T, strict=True)))
         prices = {"age": inf, "debt": 0.5, "years": 2.0}
         found = estimate_gamma(before, after, z, w, intercept=4.0, feature_cost=prices)
         assert found.gamma == pytest.approx(self.wanted.gamma, rel=1e-12)
-        assert found.misfit == names[self.wanted.misfit]
+        assert found.misfit == NAMES[self.wanted.misfit]
 
     def test_lists_and_float32(self):
         found = estimate_gamma(
-            X.tolist(), self.moved.tolist(), list(z), list(w), intercept=4, feature_cost=list(cost)
+            X.tolist(), self.moved.tolist(), list(z), list(w), intercept=4, feature_cost=list(COST)
         )
         assert found.gamma == self.wanted.gamma
         small = estimate_gamma(X.astype("f4"), self.moved.astype("f4"), z, w, intercept=4.0)
@@ -284,11 +284,11 @@ class TestContainers:
         )
 
     def test_inputs_are_left_alone(self):
-        before, after, prices = X.copy(), self.moved.copy(), cost.copy()
+        before, after, prices = X.copy(), self.moved.copy(), COST.copy()
         estimate_gamma(before, after, z, w, intercept=4.0, feature_cost=prices)
         np.testing.assert_array_equal(before, X)
         np.testing.assert_array_equal(after, self.moved)
-        np.testing.assert_array_equal(prices, cost)
+        np.testing.assert_array_equal(prices, COST)
 
 
 CHECK = ".*Check that z, coef and intercept are those the providers reacted to"
@@ -300,7 +300,7 @@ class TestUnidentified:
         [
             ({"coef": np.zeros(4)}, r"coef must differ from zero on a changeable.*\) is 0"),
             ({"feature_cost": [inf] * 4}, r"coef must differ from zero on a changeable.*\) is 0"),
-            ({"coef": w * [0, 1, 0, 0], "feature_cost": cost}, "coef must differ from zero"),
+            ({"coef": w * [0, 1, 0, 0], "feature_cost": COST}, "coef must differ from zero"),
             ({"coef": w * 1e200}, "coef must differ from zero .* is inf"),
             ({"z": X @ w + 4.0}, "z must differ from the predictions .*; it does so in 0" + CHECK),
             (
@@ -379,9 +379,9 @@ def test_bad_input(change, error, said):
 
 
 def test_frames_whose_pairs_do_not_match():
-    moved = pd.DataFrame(move(0.7), columns=names)
+    moved = pd.DataFrame(move(0.7), columns=NAMES)
     with pytest.raises(ValueError, match=r"^X_hat must have the columns of X in their order; col"):
-        estimate_gamma(frame, moved[names[::-1]], z, w)
+        estimate_gamma(frame, moved[NAMES[::-1]], z, w)
     with pytest.raises(ValueError, match=r"^X_hat must have the rows of X in .*X_hat.loc\[X.index"):
         estimate_gamma(frame, moved[::-1], z, w)
     # Other labels say nothing about the order.

@@ -138,21 +138,30 @@ class TestCells:
         assert found["objective"] == pytest.approx(wanted["objective"], abs=1e-8 * wanted["labels"])
 
     @pytest.mark.parametrize(
-        ("method", "times", "goes_on"),
+        ("method", "times", "calls"),
         [
-            ("krylov", [], True),
-            ("krylov", [5.0], True),
-            ("krylov", [5.0, 0.1], True),
-            ("krylov", [0.1, 2.0], False),
-            ("krylov", [0.1] * 4, False),
-            ("krylov", [50.0], False),
-            ("sdp", [0.5], True),
-            ("sdp", [5.0], False),
+            ("krylov", [5.0, 0.1, 2.0], 3),
+            ("krylov", [0.1, 2.0], 2),
+            ("krylov", [0.1] * 9, 4),
+            ("krylov", [50.0], 1),
+            ("sdp", [0.5, 9.0], 2),
+            ("sdp", [5.0], 1),
         ],
     )
-    def test_a_first_call_that_compiles_is_not_the_last(self, method, times, goes_on):
+    def test_a_first_call_that_compiles_is_not_the_last(self, method, times, calls, monkeypatch):
+        clock, left, solve = [0.0], iter([*times, 0.0]), measuring.solve
+
+        def takes_its_time(*game, solver, **options):
+            clock[0] += next(left)
+            return solve(*game, solver="spectral", **options)
+
+        monkeypatch.setattr(measuring, "solve", takes_its_time)
+        monkeypatch.setattr(measuring, "perf_counter", lambda: clock[0])
         cell = Cell("dense-0.1", Synthetic(20, 10, None, "code", 0), method, 0.1)
-        assert measuring._goes_on(cell, times) is goes_on
+        outcome, _ = measuring.measure(cell.to_dict(), lambda: None)
+        assert outcome == "measured"
+        assert clock[0] == pytest.approx(sum(times[:calls]))
+        assert next(left) == (times[calls] if calls < len(times) else 0.0)
 
     def test_a_refusal_is_a_result(self):
         one = Cell("tiny", Synthetic(400, 200, None, "code", 0), "bisection", 0.1)
@@ -381,6 +390,7 @@ run_cells(cells, Path(sys.argv[1]), measure="measures_of_tests:measure", threads
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 def test_ten_kills_lose_nothing(fake, tmp_path, monkeypatch):
     """Killed at random moments: finished cells stay byte for byte, all others are measured once."""
@@ -817,7 +827,7 @@ class TestCurves:
 
     def test_least_squares_and_ridge(self, curves):
         game, found = curves
-        coef = np.linalg.lstsq(game.X, game.y)[0]
+        coef = np.linalg.lstsq(game.X, game.y, rcond=None)[0]
         honest = 100 * np.mean((game.X_test @ coef - game.y_test) ** 2)
         np.testing.assert_allclose(found["errors"]["least squares"]["honest"], honest, rtol=1e-6)
         assert np.isfinite(found["errors"]["ridge"]["attacked"]).all()

@@ -109,7 +109,7 @@ def _newton(exact: Exact, people: People, ridge: float, start: Rival) -> np.ndar
     shift = mpfr(0)
     enough = mpfr("1e-40") * (exact.labels + exact.goals)
     for _ in range(_STEPS):
-        slope, curve = _derivatives(exact, people, ridge, point)
+        slope, curve = derivatives(exact, people, ridge, point)
         size = np.array([abs(v) for v in np.diag(curve)], dtype=object)
         step, definite = eliminate(curve + np.diag(shift * size), -slope)
         trial = point + step
@@ -126,7 +126,7 @@ def _newton(exact: Exact, people: People, ridge: float, start: Rival) -> np.ndar
     return point
 
 
-def _derivatives(
+def derivatives(
     exact: Exact, people: People, ridge: float, point: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and Hessian of ``a(t)|Xw - z|^2 + 2 p(t) (Xw - z)'(z - y) + ridge t``."""

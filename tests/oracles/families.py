@@ -214,7 +214,8 @@ def edge_of_hard(rng: Generator) -> Problem:
         c = (a - np.sqrt(a * (a + b - 2 * m))) / (2 * m - b)
         gram, nullity = (1, 0, 0), rng.integers(0, 2)
     gamma = _reaching(sigma, eta, zeta, c) * (1 + _disturbance(rng))
-    return _problem(sigma, eta, zeta, gram, nullity, gamma)
+    # Where one column fits exactly it begins at zero, up to rounding.
+    return _problem(sigma, eta, zeta, gram, nullity, max(gamma, np.finfo(float).tiny))
 
 
 def _disturbance(rng: Generator) -> float:

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from spgls import __version__
+
 if TYPE_CHECKING:
     from spgls.cli.demo import DemoResult
 
@@ -18,8 +20,19 @@ __all__ = ["app"]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        _say(Console(), f"spgls {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def about() -> None:
+def about(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     """Linear models that stay right when people change their data in response."""
 
 

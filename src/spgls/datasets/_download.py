@@ -137,17 +137,19 @@ class _Bar:
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[_Bar]:
+def _bar(title: str) -> Iterator[_Bar | bool]:
     rich = needs("rich.progress", "The progress bar")
     console = _console()
+    if not console.is_terminal:
+        yield False
+        return
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
         rich.DownloadColumn(),
         rich.TimeRemainingColumn(),
     )
-    bars = rich.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with bars:
+    with rich.Progress(*columns, console=console, transient=True) as bars:
         yield _Bar(bars, bars.add_task(f"Downloading {title}", total=None))
 
 

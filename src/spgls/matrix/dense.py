@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
@@ -50,17 +50,17 @@ class DenseMatrix(InMemory):
         self._by_columns = self._order == "F" and not values.flags.c_contiguous
         length = values.shape[0 if self._by_columns else 1]
         self._run = _RUN_BYTES // max(values.shape[1] * values.itemsize, 1)
-        self._large = values.size >= _LARGE and length >= _SHORT and _compilable(values)
+        self._large = values.size >= _LARGE and length >= _SHORT and _plain(values)
 
     @property
     def fused(self) -> bool:
         """Unless many long columns lie in memory one after another."""
-        return not (self._large and self._by_columns) or self._run >= min(_RUN, self.shape[0])
+        return not (self._compilable and self._by_columns) or self._run >= min(_RUN, self.shape[0])
 
     @property
     def natural_width(self) -> int:
         """Two where data too large for the cache is read once."""
-        return 2 if self._large and self.fused else 1
+        return 2 if self._compilable and self.fused else 1
 
     @property
     def work(self) -> Work:
@@ -141,7 +141,10 @@ class DenseMatrix(InMemory):
             first = self.values[:_TYPICAL]
         else:
             first = self.values[np.flatnonzero(weight)[:_TYPICAL]]
-        return np.asarray(first.mean(axis=0, dtype=np.float64))
+        mean = first.mean(axis=0, dtype=np.float64)
+        # A column of equal numbers less one of them is exactly zero; less their mean, perhaps not.
+        one = first[0].astype(np.float64)
+        return np.asarray(np.where(abs(mean - one) <= 64 * EPS * abs(one), one, mean))
 
     def take(self, rows: Rows) -> DenseMatrix:
         """Some rows."""
@@ -172,7 +175,7 @@ class DenseMatrix(InMemory):
             yield piece, block
 
 
-def _compilable(values: NDArray[np.floating[Any]]) -> bool:
+def _plain(values: NDArray[np.floating[Any]]) -> bool:
     """Whether compiled products can take it as it lies: no gaps, numbers of the machine's own."""
     contiguous = values.flags.c_contiguous or values.flags.f_contiguous
     return contiguous and values.dtype in (np.float64, np.float32) and values.dtype.isnative

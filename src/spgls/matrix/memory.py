@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from spgls.base.types import Array, Vector
+from spgls.matrix.compiler import compiler_works
 from spgls.matrix.pieces import block_length, cuts
 from spgls.matrix.protocol import RowMap
 
@@ -26,6 +28,7 @@ class InMemory(ABC):
     """A NumPy array or a sparse matrix, kept by reference as ``values``."""
 
     values: Any
+    #: Whether compiled products would be worth loading.
     _large: bool
 
     @property
@@ -43,7 +46,7 @@ class InMemory(ABC):
     @property
     def threaded(self) -> bool:
         """Where products are compiled."""
-        return self._large
+        return self._compilable
 
     @abstractmethod
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
@@ -61,9 +64,14 @@ class InMemory(ABC):
         """Dense float64 column blocks."""
         return ((piece, _dense(self.values[:, piece])) for piece in cuts(self.shape[1], columns))
 
+    @cached_property
+    def _compilable(self) -> bool:
+        """Whether the data is large enough for compiled products, and there are any."""
+        return self._large and compiler_works()
+
     def _narrow(self, v: Array) -> bool:
-        """Whether the data is large enough, and columns are few enough, for compiled products."""
-        return self._large and (v.ndim == 1 or 0 < v.shape[1] <= _WIDEST)
+        """Whether products are compiled for so few columns."""
+        return self._compilable and (v.ndim == 1 or 0 < v.shape[1] <= _WIDEST)
 
     def _in_two_reads(self, v: Array, shift: Vector | None, middle: RowMap | None) -> Array:
         """``A' M A v``, one product after the other."""

@@ -1,8 +1,9 @@
 """Products for large data on all threads: each reads it once and widens it in registers.
 
-Imported only where the data is large, because it loads the compiler. Vectors have shape (n,) or
-(n, width), results likewise. Each thread adds to a result of its own: a product needs
-``threads * n * width`` doubles, or ``threads * m * width`` where columns are what is stored.
+Imported only where the data is large and there is a compiler (``compiler.py``), because this loads
+it. Vectors have shape (n,) or (n, width), results likewise. Each thread adds to a result of its
+own: a product needs ``threads * n * width`` doubles, or ``threads * m * width`` where columns are
+what is stored.
 """
 
 from __future__ import annotations

@@ -162,6 +162,7 @@ class Sections:
     ) -> None:
         units = Units.of(game)
         self.units = units
+        self.rounding = game.rounding.scaled(units.sigma, units.length)
         self.groups = GroupMoments([gamma / units.t for gamma in gammas], shares)
         self.ridge: Numbers = ridge / units.sigma**2
         size = units.length**2

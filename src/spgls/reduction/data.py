@@ -185,6 +185,27 @@ class GameData:
         return range_basis(times(self.root_weight, block))
 
     @cached_property
+    def free_condition(self) -> float:
+        """Least singular value of the columns of :attr:`free_basis` before it, at unit length.
+
+        One without immutable columns, zero where rounding decides how many count.
+        """
+        if not len(self.layout.immutable):
+            return 1.0
+        fixed = self._immutable_columns()
+        if self.layout.fit_intercept:
+            fixed = np.column_stack([np.ones(len(fixed)), fixed - fixed.mean(axis=0)])
+        fixed = times(self.root_weight, fixed)
+        norms = np.linalg.norm(fixed, axis=0)
+        unit = fixed[:, norms > 0.0] / norms[norms > 0.0]
+        if not unit.shape[1]:
+            return 1.0
+        if unit.shape[1] > unit.shape[0]:
+            return 0.0
+        least = float(np.linalg.svd(unit, compute_uv=False)[-1])
+        return least if least > 1e-12 else 0.0
+
+    @cached_property
     def projected(self) -> ProjectedMatrix | ScaledMatrix:
         """``PA``, lazily: what the iterative methods work on."""
         if self.free_basis.shape[1] == 0:

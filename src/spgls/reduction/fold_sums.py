@@ -180,12 +180,12 @@ class Pieces:
         ColumnReduction or None
             None where squaring the data leaves a rank undecided.
         """
-        layout, origin = self.data.layout, self.data.origin
+        layout, origin, count = self.data.layout, self.data.origin, self.data.matrix.shape[0]
         if engine == "gram":
-            return reduce_moments(layout, self.moment(counts), origin)
+            return reduce_moments(layout, self.moment(counts), origin, count)
         kept = np.flatnonzero(counts)
         rows = np.vstack([np.sqrt(counts[k]) * self.triangles[k] for k in kept])
-        return reduce_triangle(layout, rows, origin)
+        return reduce_triangle(layout, rows, origin, count)
 
     def reduce_all(self, engine: Engine) -> ColumnReduction | None:
         """Reduce all of the data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -48,6 +49,9 @@ class Reduction(ABC):
         Squared singular values up to this may have been taken for zero.
     """
 
+    #: Whether the game tells all that may be wrong with it.
+    complete: ClassVar[bool] = True
+
     layout: Layout
     game: ReducedGame
     sizes: Sizes
@@ -89,18 +93,12 @@ class Reduction(ABC):
     def intercepts(self, coef: Array, alpha: Vector) -> Vector:
         """Best intercept of each column of coefficients; zero where the game has none."""
 
-    def rounding(
-        self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
-    ) -> float:
-        """As :meth:`roundings`, for one game."""
-        numbers = {"s": s, "c": c, "nu": nu, "value": value}
-        rows = {name: np.array([number]) for name, number in numbers.items()}
-        return float(self.roundings(v[:, None], **rows, filled=np.array([filled]))[0])
-
     def roundings(
         self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
     ) -> Vector:
-        """Bounds on what rounding in the reduction can have done to the values of games.
+        """What rounding in the reduction can have done to the losses of these predictors.
+
+        Bounds on all predictors rest on the game's own account of it.
 
         Parameters
         ----------
@@ -180,18 +178,20 @@ def eigen(gram: Array) -> tuple[Vector, Array]:
     return values, vectors
 
 
-def remainders(outside: Array, before: Vector) -> dict[str, float]:
+def remainders(outside: Array, before: Vector) -> tuple[dict[str, float], float]:
     """Gram matrix of what is left of labels and goals; equal ones are made exactly equal.
 
-    ``before`` holds their norms before anything was projected away, the unit of rounding.
+    ``before`` holds their norms before anything was projected away, the unit of rounding. Also by
+    how much that may have changed a loss.
     """
     r = outside.T @ outside
     r_yy, r_yz, r_zz = float(r[0, 0]), float(r[0, 1]), float(r[1, 1])
     bound = float(np.sqrt(r_yy) * np.sqrt(r_zz))
+    given = r_yz
     r_yz = min(max(r_yz, -bound), bound)
     if abs(r_zz - r_yz) <= _ULPS * np.sqrt(r_zz) * float(before.sum()):
         r_yz = r_zz
-    return {"r_yy": r_yy, "r_yz": r_yz, "r_zz": r_zz}
+    return {"r_yy": r_yy, "r_yz": r_yz, "r_zz": r_zz}, 2 * abs(r_yz - given)
 
 
 def canonical_direction(basis: Array, *, inside: bool) -> Vector:

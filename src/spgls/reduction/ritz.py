@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -24,6 +25,8 @@ class KrylovReduction(ReductionByData):
     upper bound. How far below it the optimum over all predictors can lie is for the solver to say,
     and is kept here as :attr:`truncation`.
     """
+
+    complete: ClassVar[bool] = False
 
     space: KrylovSpace
     vectors: Array  # coordinates of the Ritz vectors in the basis

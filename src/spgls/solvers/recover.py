@@ -32,7 +32,6 @@ __all__ = [
     "Mask",
     "Points",
     "Task",
-    "bound_rounding",
     "loss_of",
     "loss_rounding",
     "recover",
@@ -161,7 +160,7 @@ def recover(
     coef = data.layout.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
     reach = priced_norms(coef, data.layout.cost).tolist()
     reached = [one.at(t) for one, t in zip(groups, reach, strict=True)]
-    rounding = bound_rounding(reduction, v, optima, best)
+    rounding = _rounding_at(reduction, v, optima, best)
     measured = _Measured(data, coef, reached)
     clock.lap("recovery")
     some, rest = _NONE, _FIRST
@@ -194,11 +193,12 @@ def recover(
             game,
             objective=objective,
             bound=float(optima.bound[i]),
+            upper=float(optima.upper[i]),
             kkt_residual=float(optima.slope[i]),
-            bound_rounding=float(rounding[i]),
+            bound_rounding=0.0 if reduction.complete else float(rounding[i]),
             objective_rounding=float(measured.rounding[i]) + 4 * EPS * penalty,
             label_size=label_size,
-            kind="proved" if optima.proved[i] else "estimated",
+            tol=task.tol,
         )
         solutions.append(
             Solution(
@@ -212,7 +212,7 @@ def recover(
                     task.tol,
                     optima.outcome[i] if len(data.layout.changeable) else "least squares",
                     representable=i not in lost and representable(game, at.t),
-                    otherwise=Status.INACCURATE if optima.proved[i] else Status.ITERATION_LIMIT,
+                    otherwise=Status.INACCURATE if optima.ended[i] else Status.ITERATION_LIMIT,
                 ),
                 solver=task.name,
                 certificate=certificate,
@@ -291,10 +291,8 @@ class _Measured:
             self.intercept[i], self.loss[i], self.rounding[i] = intercept, loss, rounding
 
 
-def bound_rounding(
-    reduction: Reduction, v: Array, optima: Optima, best: Sequence[Reached]
-) -> Vector:
-    """What rounding in the reduction can have done to the values of games."""
+def _rounding_at(reduction: Reduction, v: Array, optima: Optima, best: Sequence[Reached]) -> Vector:
+    """What rounding in the reduction can have done to the losses of its own optima."""
     # Where rounding may have chosen the optimum it may have chosen the goals' weight too.
     sure = (optima.unique & (optima.t > 0.0)).tolist()
     return reduction.roundings(

@@ -209,7 +209,7 @@ def certify(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50, 2))
     >>> y, z = X[:, 0], X[:, 0] + rng.random(50)
-    >>> least_squares = np.linalg.lstsq(X, y)[0]
+    >>> least_squares = np.linalg.lstsq(X, y, rcond=None)[0]
     >>> certify(X, y, z, 0.5, least_squares).relative_gap > 0.01
     True
     >>> certify(X, y, z, 0.5, solve(X, y, z, 0.5).coef).relative_gap < 1e-12

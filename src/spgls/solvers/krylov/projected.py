@@ -186,11 +186,6 @@ class Projection:
             far=small.outcome == "unattained",
         )
 
-    def sphere_iterate(self, problem: SphereProblem, tol: float) -> tuple[Iterate, Vector]:
-        """The optimum of one strength as an iterate, and its coordinates in the basis."""
-        points = self.optima(problem, np.array([problem.gamma]), tol)
-        return points.iterate(0), points.h[:, 0]
-
     def interpolants(self, problem: SphereProblem, gammas: Vector) -> tuple[Points, Vector]:
         """Labels met as well as the span allows with a free choice of the pull, the smallest.
 
