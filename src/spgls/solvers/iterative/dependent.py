@@ -42,15 +42,20 @@ def independent_columns(columns: Array, beside: Array | None = None) -> list[int
     some = np.flatnonzero(norms > 0.0)
     if not len(some):
         return []
-    unit = columns[:, some] / norms[some]
+    unit, basis = columns[:, some] / norms[some], np.zeros((m, 0))
     if given.shape[1]:
         basis, r, _ = qr(given / _lengths(given), mode="economic", pivoting=True)
-        basis = basis[:, np.abs(np.diag(r)) > _cut(m, given.shape[1])]
+        basis = basis[:, : int((np.abs(np.diag(r)) > _cut(m, given.shape[1])).sum())]
         for _ in range(2):
             unit = unit - basis @ (basis.T @ unit)
     _, r, order = qr(unit, mode="economic", pivoting=True)
     rank = int((np.abs(np.diag(r)) > _cut(m, f)).sum())
     kept, rest = some[order[:rank]], some[order[rank:]]
+    if len(rest) and m * (f + given.shape[1]) <= _ENTRIES:
+        # As many as there are different rows span all that such rows can hold.
+        different = len(np.unique(np.hstack([columns, given]), axis=0))
+        if rank + basis.shape[1] >= different:
+            return [int(j) for j in np.sort(kept)]
     if m * len(rest) * (rank + given.shape[1] + 1) > _ENTRIES:
         return None
     others = np.hstack([columns[:, kept], given])
