@@ -19,8 +19,9 @@ from spgls.base.validation import (
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
 from spgls.solvers import Controls, Solution, Step, play, resolve
-from spgls.solvers.by_reduction import certify_predictor
+from spgls.solvers.judge import judge_predictor
 from spgls.solvers.small import as_game
+from spgls.solvers.units import units_of
 from spgls.sphere import Certificate
 
 __all__ = [
@@ -191,6 +192,9 @@ def certify(
 ) -> Certificate:
     """Bound how far a predictor is from the best one, from the data alone.
 
+    Small data is decomposed. Large data is only multiplied with, in as little memory as
+    :func:`solve` takes; then the bound is that of the game solved by ``"krylov"``.
+
     Parameters
     ----------
     X, y, z, gamma, feature_cost, sample_weight, ridge, null_space
@@ -230,4 +234,8 @@ def certify(
     )
     predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
-    return certify_predictor(data, predictor, constant, as_game(population, penalty), penalty)
+    game, units = as_game(population, penalty), units_of(data)
+    if units is None:
+        return judge_predictor(data, predictor, constant, game, penalty)
+    told = units.told(data), units.coef(predictor), constant * units.b, units.people(game)
+    return units.of_certificate(judge_predictor(*told, units.ridge(penalty)))

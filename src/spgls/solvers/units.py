@@ -18,13 +18,14 @@ from spgls.matrix import block_length
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import Layout
 from spgls.solvers.solution import Solution
+from spgls.sphere.certificate import Certificate
 
 __all__ = ["Units", "units_of"]
 
 #: Squares of squares of numbers between these are numbers too.
 _SMALL, _LARGE = 1e-60, 1e60
-#: Strengths beyond these differ from them by less than rounding, in such units.
-_WEAKEST, _STRONGEST = 1e290, 1e-290
+#: The same of strengths, which are squares themselves.
+_WEAKEST, _STRONGEST = 1e150, 1e-150
 #: Below it squares are not numbers, and beyond so many bits those of factors of the data.
 _LEAST, _MOST_BITS = 1e-140, 440
 #: Rows that tell the scale of the data.
@@ -61,7 +62,12 @@ class Units:
         if isinf(gamma):
             return gamma
         told = gamma / self.a * self.b / self.a * self.b
-        return min(max(told, _STRONGEST), _WEAKEST)
+        if not _STRONGEST <= told <= _WEAKEST:
+            raise ValueError(
+                f"gamma {gamma:.3g} is out of range: where X and the labels are of order one it is "
+                f"{told:.3g}, and squares of that are no numbers. Bring X, y and z to other scales."
+            )
+        return told
 
     def ridge(self, ridge: float) -> float:
         """A penalty in these units."""
@@ -70,6 +76,11 @@ class Units:
     def coef(self, coef: Vector) -> Vector:
         """Coefficients in these units."""
         return coef * self.b
+
+    def of_certificate(self, proof: Certificate) -> Certificate:
+        """A certificate in the units of the game itself."""
+        b = self.b
+        return replace(proof, lower_bound=proof.lower_bound / b / b, gap=proof.gap / b / b)
 
     def back(self, solution: Solution, who: float | Population) -> Solution:
         """A solution in the units of the game itself."""
@@ -80,14 +91,13 @@ class Units:
             replace(step, objective=step.objective / b / b, residual=step.residual / b / b)
             for step in solution.history
         )
-        certificate = replace(proof, lower_bound=proof.lower_bound / b / b, gap=proof.gap / b / b)
         return replace(
             solution,
             coef=solution.coef / b,
             intercept=solution.intercept / b,
             multiplier=solution.multiplier / unit / unit,
             objective=solution.objective / b / b,
-            certificate=certificate,
+            certificate=self.of_certificate(proof),
             history=history,
         )
 

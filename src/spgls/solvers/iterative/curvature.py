@@ -19,12 +19,15 @@ from scipy.linalg import LinAlgError, eigh
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.reduction.data import GameData
+from spgls.solvers.iterative.dependent import independent_columns
 from spgls.solvers.iterative.residual import Rulers
 
 __all__ = ["MOST_COLUMNS", "Curvature", "Metric", "square_unit"]
 
 #: Columns that are squared for a proof: beyond, their square takes longer than most solves.
 MOST_COLUMNS = 400
+#: Entries of data that is searched for dependent columns.
+_EXACT = 1_000_000
 
 
 def square_unit(m: int, n: int) -> float:
@@ -65,7 +68,7 @@ class Metric:
         scale = self._scale if errors.ndim == 1 else self._scale[:, None]
         scaled = scale * errors
         square = np.einsum("i...,i...->...", scaled, scaled)
-        return np.asarray(np.sqrt(square / self._values[0]))
+        return np.asarray(np.sqrt(square / self._values.min(initial=np.inf)))
 
 
 class Curvature:
@@ -81,7 +84,7 @@ class Curvature:
 
     def __init__(self, data: GameData, rulers: Rulers) -> None:
         m, n = data.projected.shape
-        self._rulers = rulers
+        self._data, self._rulers = data, rulers
         # Products with prices inside, whose squares may leave the range of numbers.
         self._square = data.projected.gram(np.eye(n))
         self._unit = square_unit(m, n) + rulers.turn
@@ -93,6 +96,31 @@ class Curvature:
     def alone(self, nu: float) -> Metric | None:
         """Metric of ``A'PA + nu``; None where that is not certainly positive."""
         return self._metric(self._square, self._rulers.columns, nu)
+
+    @cached_property
+    def at_zero(self) -> tuple[np.ndarray, Metric | None]:
+        """Columns that span all, and the metric of ``A'PA`` on them; None if it is not known.
+
+        Without a multiplier only the range counts, so columns that others span may be left out.
+        """
+        every = np.arange(len(self._square))
+        whole = self.alone(0.0)
+        if whole is not None:
+            return every, whole
+        layout, n = self._data.layout, self._data.matrix.shape[1]
+        if self._data.matrix.shape[0] * n > _EXACT:
+            return every, None
+        X = self._data.matrix.apply(np.eye(n))
+        if self._data.weight is not None:
+            X = X[self._data.weight > 0.0]
+        free = X[:, layout.immutable]
+        if layout.fit_intercept:
+            free = np.column_stack([free, np.ones(len(X))])
+        kept = independent_columns(X[:, layout.changeable], free)
+        if kept is None:
+            return every, None
+        some = np.array(kept, dtype=int)
+        return some, self._metric(self._square[np.ix_(some, some)], self._rulers.columns[some], 0.0)
 
     def with_goal(self, nu: float, gamma: float) -> Metric | None:
         """Metric of ``B + nu`` for a strength."""
@@ -125,9 +153,11 @@ class Curvature:
         error = self._unit * float(np.square(sizes * scale).sum() + len(B))
         if not np.isfinite(error) or not np.isfinite(M).all():
             return None
+        if not len(B):
+            return Metric(scale, np.zeros(0), B)
         try:
             values, vectors = eigh(M, check_finite=False, driver="evd")
         except LinAlgError:
             return None
         values = values - error
-        return Metric(scale, values, vectors) if values[0] > 0.0 else None
+        return Metric(scale, values, vectors) if values.min(initial=1.0) > 0.0 else None

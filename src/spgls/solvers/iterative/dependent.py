@@ -24,8 +24,8 @@ _DENOMINATOR, _WHOLE = 720, 2.0**20
 _ENTRIES = 2_000_000
 
 
-def independent_columns(columns: Array) -> list[int] | None:
-    """Columns whose span certainly contains all; None if that cannot be shown.
+def independent_columns(columns: Array, beside: Array | None = None) -> list[int] | None:
+    """Columns whose span, with that of others, certainly contains all; None if it is not shown.
 
     Those that are left may still be nearly dependent.
 
@@ -33,22 +33,48 @@ def independent_columns(columns: Array) -> list[int] | None:
     ----------
     columns : ndarray of shape (m, f)
         The numbers as they are.
+    beside : ndarray of shape (m, g), optional
+        Others that count as there.
     """
-    size = np.abs(columns).max(axis=0, initial=0.0)
-    some = np.flatnonzero(size > 0.0)
+    m, f = columns.shape
+    given = np.zeros((m, 0)) if beside is None else beside
+    norms = np.linalg.norm(columns, axis=0)
+    some = np.flatnonzero(norms > 0.0)
     if not len(some):
         return []
-    unit = columns[:, some] / np.linalg.norm(columns[:, some], axis=0)
+    unit, basis = columns[:, some] / norms[some], np.zeros((m, 0))
+    if given.shape[1]:
+        basis, r, _ = qr(given / _lengths(given), mode="economic", pivoting=True)
+        basis = basis[:, : int((np.abs(np.diag(r)) > _cut(m, given.shape[1])).sum())]
+        for _ in range(2):
+            unit = unit - basis @ (basis.T @ unit)
     _, r, order = qr(unit, mode="economic", pivoting=True)
-    rank = int((np.abs(np.diag(r)) > 8 * max(columns.shape) * EPS).sum())
+    rank = int((np.abs(np.diag(r)) > _cut(m, f)).sum())
     kept, rest = some[order[:rank]], some[order[rank:]]
-    if columns.shape[0] * len(rest) * (rank + 1) > _ENTRIES:
+    if len(rest) and m * (f + given.shape[1]) <= _ENTRIES:
+        # As many as there are different rows span all that such rows can hold.
+        different = len(np.unique(np.hstack([columns, given]), axis=0))
+        if rank + basis.shape[1] >= different:
+            return [int(j) for j in np.sort(kept)]
+    if m * len(rest) * (rank + given.shape[1] + 1) > _ENTRIES:
         return None
+    others = np.hstack([columns[:, kept], given])
     for j in rest.tolist():
-        weights, *_ = lstsq(columns[:, kept], columns[:, j])
-        if not _is_combination(columns[:, j], columns[:, kept], weights):
+        weights = np.zeros(others.shape[1])
+        if others.shape[1]:
+            size = _lengths(others)
+            weights = lstsq(others / size, columns[:, j])[0] / size
+        if not _is_combination(columns[:, j], others, weights):
             return None
     return [int(j) for j in np.sort(kept)]
+
+
+def _cut(m: int, f: int) -> float:
+    return 8 * max(m, f) * EPS
+
+
+def _lengths(columns: Array) -> Array:
+    return np.asarray(np.fmax(np.linalg.norm(columns, axis=0), 1e-300))
 
 
 def _is_combination(column: Array, others: Array, weights: Array) -> bool:

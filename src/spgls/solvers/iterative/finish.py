@@ -166,7 +166,8 @@ def _reads_goal(run: Run, ends: Ends, i: int) -> bool:
         return True
     gap = float(np.linalg.norm(problem.p_y - problem.p_z))
     size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
-    return gap <= 1e-12 * size
+    rulers = run.prover.fresh.rulers
+    return gap <= 1e-12 * size + rulers.down * rulers.whole * (rulers.y + rulers.z)
 
 
 def _step_back_from_infinity(run: Run, ends: Ends, i: int) -> None:

@@ -17,10 +17,10 @@ from spgls.reduction import KrylovSpace, reduce_krylov
 from spgls.solvers.iterative.interpolate import null_vector
 from spgls.solvers.iterative.iterate import Run
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, LowestPair, lowest_pair
-from spgls.solvers.krylov.multipliers import Matrices, matrices_at
+from spgls.solvers.krylov.branch import Place, Proof, prove_population
+from spgls.solvers.krylov.matrices import Matrices, matrices_at
 from spgls.solvers.krylov.predictor import measure_predictor
 from spgls.solvers.krylov.projected import Schedule, restart_from
-from spgls.solvers.krylov.proof import Place, Proof, prove_population
 from spgls.solvers.krylov.truncation import Truncation
 from spgls.solvers.recover import representable
 from spgls.solvers.small import ULPS
@@ -208,8 +208,9 @@ class _Growth:
         run, data, small = self._run, self._run.data, self._optimum(certify=False)
         found = measure_predictor(run, self._lift(small), self.population, self.ridge)
         yy, tol = run.problem.yy, run.controls.tol
-        proof = self._prove(Place(found.t, found.loss, tol * yy - found.rounding))
-        lower = min(proof.lower, found.loss) if yy > 0.0 else 0.0
+        gap = max(tol * yy - found.rounding, tol * yy / 8)
+        proof = self._prove(Place(found.t, found.loss, gap))
+        lower = min(proof.lower, found.loss)
         gap = found.loss + found.rounding - lower
         if not isfinite(gap):
             lower, gap = 0.0, inf
@@ -253,19 +254,26 @@ class _Growth:
 
     def _prove(self, place: Place) -> Proof:
         """A lower bound of the loss of all predictors."""
+        if not place.loss > place.gap > 0.0:
+            # Squares are not negative.
+            return Proof(0.0, "proved", 0)
         run, truncation, reduction = self._run, self.truncation, self.reduction
         game, data = reduction.game, run.data
         sections = Sections(game, truncation.gammas, truncation.shares, self.ridge, ULPS)
         apart = (1.0 - run.prover.fresh.rulers.down) * data.loss(data.y - data.z)
         sides = np.stack([game.eta, game.zeta]) * game.sigma
 
+        def lift(nu: Vector) -> tuple[Array, Array]:
+            y, z = (reduction.lift_span((side / (game.d + nu[:, None])).T) for side in sides)
+            return y, z
+
         def measure(nu: Vector) -> Matrices:
             floor = 0.0
             if (nu <= 0.0).any() and not run.prover.few_columns and self.status is None:
                 floor = max(self.lowest(float(nu.min())).floor, 0.0)
-            run.problem.passes += 1.0
-            y, z = (reduction.lift_span((side / (game.d + nu[:, None])).T) for side in sides)
-            return matrices_at(run.prover, nu, y, z, floor)
+            found = matrices_at(run.prover, nu, lift, floor)
+            run.problem.passes += found.reads
+            return found
 
-        nothing = np.zeros(1), np.zeros((1, 3))
-        return prove_population(sections, place, apart, nothing, measure)
+        size = run.prover.fresh.rulers.whole**2 or place.loss / float(truncation.gammas.min())
+        return prove_population(sections, place, apart, size, measure)

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import Vector
 from spgls.population import GroupMoments
 from spgls.population.section import Sections
 from spgls.solvers.iterative.prove import Kind
-from spgls.solvers.krylov.intervals import Lagrangians
-from spgls.solvers.krylov.multipliers import Matrices
+from spgls.solvers.krylov.lagrangians import Lagrangians
+from spgls.solvers.krylov.matrices import Matrices
 
 __all__ = ["Place", "Proof", "prove_population"]
 
@@ -27,6 +27,10 @@ _ROUNDS, _WIDTH = 8, 16
 _FIRST = np.exp(np.array([-8.0, -4.0, -2.0, -0.7, -0.1, 0.0, 0.1, 0.7, 2.0, 4.0]))
 #: Others, over the smallest eigenvalue, and over a ridge.
 _BELOW, _RIDGE = (0.5, 0.9), (0.25, 0.5, 1.0)
+#: And others yet, over the squared size of the data: next to zero, or all that there may be.
+_TINY, _ALL = (1e-15, 1e-13, 1e-11), tuple(10.0**k for k in range(-15, 6))
+#: A norm so close in log t to the best is on a ladder to it.
+_NEAR = 0.2
 #: Width of intervals in log t at first, the least worth cutting, and how many there may be.
 _STEP, _LEAST, _INTERVALS = 0.5, 1e-7, 20_000
 #: Multipliers closer to each other than this, relatively, are one.
@@ -55,7 +59,7 @@ def prove_population(
     sections: Sections,
     place: Place,
     apart: float,
-    start: tuple[Vector, Array],
+    size: float,
     measure: Callable[[Vector], Matrices],
 ) -> Proof:
     """Bound the loss of a population's game from below, for every predictor.
@@ -68,12 +72,12 @@ def prove_population(
         The best predictor known.
     apart : float
         ``|y - z|^2``, free part included, at most.
-    start : tuple
-        Multipliers whose matrices are known without a read, and those.
+    size : float
+        ``|A|_F^2``.
     measure : callable
         Matrices below ``S(nu)`` of several multipliers.
     """
-    search = _Search(sections, place, apart, start, measure)
+    search = _Search(sections, place, apart, size, measure)
     lower = search.run()
     # What only estimates lead to is compared with what is certain.
     if not search.estimated.any():
@@ -92,7 +96,7 @@ class _Search:
         sections: Sections,
         place: Place,
         apart: float,
-        start: tuple[Vector, Array],
+        size: float,
         measure: Callable[[Vector], Matrices],
     ) -> None:
         units = sections.units
@@ -100,23 +104,39 @@ class _Search:
         gammas = sections.groups.gammas * units.t
         groups = GroupMoments(gammas.tolist(), sections.groups.shares.tolist())
         ridge = float(sections.ridge) * units.sigma**2
-        self.lagrangians = Lagrangians(groups, apart, ridge, *start)
-        self.estimated = np.zeros(len(start[0]), dtype=bool)
-        self.reads, self._tried = 0, [inf]
+        # Squares are not negative.
+        self.lagrangians = Lagrangians(groups, apart, ridge, np.zeros(1), np.zeros((1, 3)))
+        self.estimated = np.zeros(1, dtype=bool)
+        self.reads, self._tried, self._scale = 0, [inf], size
         self.goal = place.loss - place.gap
 
     def run(self) -> float:
         """The bound, with more multipliers as long as they help."""
         t = self._place.t if 0.0 < self._place.t < inf else float(self._sections.units.t)
-        self._add(np.append(self._multipliers(t * _FIRST), self._for_the_end()))
-        lower, stuck = -inf, np.zeros(0)
+        self._add(np.append(self._multipliers(t * _FIRST), self._others()))
+        lower = -inf
         for _ in range(_ROUNDS):
             lower, stuck = self._bound(t)
             if lower >= self.goal or not len(stuck):
                 break
-            if not self._add(self._multipliers(stuck)):
+            if not self._add(self._multipliers(np.append(stuck, self._ladder(t, stuck)))):
                 break
         return max(lower, 0.0)
+
+    def _ladder(self, t: float, stuck: Vector) -> Vector:
+        """Norms ever closer to the best one, from those close to it where a multiplier is wanted.
+
+        There the Lagrangian of the best norm is not convex, and each other serves only from about
+        half the way to it on.
+        """
+        away = np.log(stuck / t)
+        near = [float(some.min()) for some in (away[away > 0.0], -away[away < 0.0]) if len(some)]
+        if not near or min(near) > _NEAR:
+            return np.zeros(0)
+        least = np.sqrt(self._place.gap / (self._place.loss + self._place.gap))
+        count = int(np.clip(np.log2(min(near) / least) + 2, 1, _WIDTH))
+        rungs = min(near) * 0.5 ** np.arange(1, count + 1)
+        return np.asarray(t * np.exp(np.append(rungs, -rungs)))
 
     def again(self) -> float:
         """The bound by what is certain alone."""
@@ -127,11 +147,12 @@ class _Search:
         t = self._place.t if 0.0 < self._place.t < inf else float(self._sections.units.t)
         return max(self._bound(t)[0], 0.0)
 
-    def _for_the_end(self) -> Vector:
-        """Multipliers that serve the largest norms: a ridge's own, and those below zero."""
+    def _others(self) -> Vector:
+        """Multipliers that serve the largest norms: next to zero, below it, and a ridge's own."""
         own, sections = self.lagrangians, self._sections
         lowest = sections.lowest * sections.units.sigma**2
         found = [0.0, *(-share * lowest for share in _BELOW)]
+        found += [share * self._scale for share in (_TINY if sections.size else _ALL)]
         if own.groups.honest > 0.0:
             found += [share * own.ridge / own.groups.honest for share in _RIDGE]
         return np.array(found)
@@ -147,21 +168,19 @@ class _Search:
 
     def _add(self, nu: Vector) -> bool:
         """Measure multipliers that are new; whether there were any."""
-        scale = float(self._sections.units.sigma) ** 2
         new: list[float] = []
         for one in nu[np.isfinite(nu)].tolist():
             known = np.array(self._tried + new)
-            if (np.abs(known - one) > _SAME * abs(one) + 1e-18 * scale).all():
+            if (np.abs(known - one) > _SAME * abs(one) + 1e-18 * self._scale).all():
                 new.append(one)
         if not new:
             return False
         some = np.array(new)
         found = self._measure(some)
-        self.reads += 1
+        self.reads += found.reads
         self._tried += new
-        sound = np.isfinite(found.M).all(axis=1)
-        self.lagrangians = self.lagrangians.joined(some[sound], found.M[sound])
-        self.estimated = np.append(self.estimated, found.estimated[sound])
+        self.lagrangians = self.lagrangians.joined(found.nu, found.M)
+        self.estimated = np.append(self.estimated, found.estimated)
         return True
 
     def _bound(self, t: float) -> tuple[float, Vector]:

@@ -84,18 +84,19 @@ class Lagrangians(NamedTuple):
     def _slopes(self, rows: np.ndarray, low: Vector, high: Vector) -> tuple[Vector, Vector]:
         """Least and largest derivative in ``log t`` on intervals, of the rows given."""
         groups = self.groups
-        dd, zd, zz, nu = (part[:, None] for part in self._sums(rows))
+        dd, zd, goals, nu = (part[:, None] for part in self._sums(rows))
         (s_max, c_min), (s_min, c_max) = groups.left(low), groups.left(high)
         one, other = s_max * c_min, s_min * c_max
         least = np.minimum(one, other)
         most = np.where((s_min <= 0.5) & (s_max >= 0.5), 0.25, np.maximum(one, other))
         pull = nu * np.where(np.isinf(groups.gammas), 0.0, groups.gammas)
         # A group's share of the derivative is s c times a line in s.
-        first, second = pull - 2.0 * zd, -2.0 * (zz + pull)
+        first, second = pull - 2.0 * zd, -2.0 * (goals + pull)
         line = np.sort([first + second * s_min, first + second * s_max], axis=0)
         down = (line[0] * np.where(line[0] < 0.0, most, least)) @ groups.shares
         up = (line[1] * np.where(line[1] > 0.0, most, least)) @ groups.shares
-        size = (np.abs(line).max(axis=0) * most) @ groups.shares
+        yy, yz, zz = np.abs(self.M[rows]).T
+        size = (2.0 * (yz + 2.0 * zz)[:, None] + 3.0 * np.abs(pull)) * most @ groups.shares
         fall = self._falls(s_max, s_min, c_max, c_min)
         dd = dd[:, 0]
         down += np.where(dd > 0.0, dd * fall[0], dd * fall[1])
@@ -103,7 +104,8 @@ class Lagrangians(NamedTuple):
         rate = self.ridge - nu[:, 0] * groups.honest
         down += rate * np.where(rate > 0.0, low, high)
         up += rate * np.where(rate > 0.0, high, low)
-        size += np.abs(dd) * fall[1] + np.abs(rate) * high
+        size += (self.apart + yy + 2.0 * yz + zz) * fall[1]
+        size += (self.ridge + np.abs(self.nu[rows]) * groups.honest) * high
         return down - _ULPS * size, up + _ULPS * size
 
     def _falls(self, s_max: Array, s_min: Array, c_max: Array, c_min: Array) -> Array:
@@ -129,25 +131,29 @@ class Lagrangians(NamedTuple):
         m = groups.at(t)
         lost = 2.0 * np.maximum(zd, 0.0) * lost_p + np.maximum(zz, 0.0) * lost_a
         lost += np.maximum(nu, 0.0) * tau + np.maximum(-dd, 0.0) * (1.0 - m.e)
-        size = np.abs(self.M).sum(axis=1) + lost
+        yy, yz, goals = np.abs(self.M).T
+        size = yy + lost + 2.0 * (yz + goals) * lost_p + (self.apart + yz + goals) * (1.0 - m.e)
         return float(np.nanmax(self.M[:, 0] - lost - _ULPS * size, initial=-np.inf))
 
     def towards_infinity(self, t: float) -> float:
         """Bound on ``[t, inf)``, by the best multiplier."""
         groups, every = self.groups, np.arange(len(self.nu))
         dd, zd, zz, nu = self._sums(every)
-        m, honest = groups.at(t), groups.honest
+        m, honest = groups.at(t), float(groups.honest)
         s, c = groups.left(t)
         most = np.where(s >= 0.5, 0.25, s * c) @ groups.reach
         rate = self.ridge - nu * honest
         parts: list[Vector] = [
             self.apart + 0.0 * nu,
             -np.maximum(dd, 0.0) * m.e,
-            2.0 * np.where(zd > 0.0, honest, m.p) * zd,
-            np.where(zz > 0.0, honest, m.a) * zz,
+            2.0 * np.where(zd > 0.0, honest, float(m.p)) * zd,
+            np.where(zz > 0.0, honest, float(m.a)) * zz,
             -np.maximum(nu, 0.0) * float(most),
             np.where(rate >= 0.0, rate * t, -np.inf),
         ]
         terms = np.array(parts)
-        bound = terms.sum(axis=0) - _ULPS * np.abs(terms).sum(axis=0)
+        yy, yz, goals = np.abs(self.M).T
+        size = np.abs(terms).sum(axis=0) + (yy + 2.0 * yz + goals) * m.e
+        size += 2.0 * (yz + goals) * m.p + (self.ridge + np.abs(nu) * honest) * t
+        bound = terms.sum(axis=0) - _ULPS * size
         return float(np.nanmax(bound, initial=-np.inf))

@@ -12,6 +12,7 @@ matrix, from which the most is taken off that rounding can have done.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,18 +24,27 @@ from spgls.solvers.iterative.residual import lengths
 
 __all__ = ["Matrices", "matrices_at"]
 
-#: Bytes of coefficients and errors that are held at once.
-_BYTES = 64e6
+_NOTHING = np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=bool)
+#: Bytes of one array of coefficients, or of errors.
+_BYTES = 4e6
 
 
 class Matrices(NamedTuple):
-    """``M_yy, M_yz, M_zz`` of several multipliers, a row each; and which rest on an estimate."""
+    """Multipliers, and ``M_yy, M_yz, M_zz`` of each, a row each.
 
+    Also which of them rest on an estimate, and how many reads of the data it took. A multiplier may
+    have two rows, a better one by estimate.
+    """
+
+    nu: Vector
     M: Array
     estimated: np.ndarray
+    reads: int
 
 
-def matrices_at(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float) -> Matrices:
+def matrices_at(
+    prover: Prover, nu: Vector, lift: Callable[[Vector], tuple[Array, Array]], floor: float
+) -> Matrices:
     """Matrices below ``S(nu)``, from one read of the data for as many as memory allows.
 
     Parameters
@@ -43,20 +53,23 @@ def matrices_at(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float
         What measures, and what is known of the curvature.
     nu : ndarray of shape (N,)
         Multipliers.
-    x_y, x_z : ndarray of shape (k, N)
-        Coefficients for labels and for goals.
+    lift : callable
+        Coefficients for labels and for goals at some of them, a column each.
     floor : float
         What no eigenvalue of ``A'A`` is below, as far as an estimate tells; zero if none was made.
     """
-    width = max(int(_BYTES / (16 * sum(prover.data.matrix.shape))), 1)
-    parts = [
-        _some(prover, nu[at : at + width], x_y[:, at : at + width], x_z[:, at : at + width], floor)
-        for at in range(0, len(nu), width)
-    ]
-    return Matrices(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    width = max(int(_BYTES / (16 * sum(prover.data.matrix.shape))), 2)
+    some = [nu[at : at + width] for at in range(0, len(nu), width)]
+    parts = [_some(prover, own, *lift(own), floor) for own in some]
+    rows = [row for part in parts for row in part]
+    own, M, estimated = (np.array(part) for part in zip(*rows, strict=True)) if rows else _NOTHING
+    return Matrices(own, M, estimated, len(some))
 
 
-def _some(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float) -> Matrices:
+def _some(
+    prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float
+) -> Iterator[tuple[float, Vector, bool]]:
+    """Multiplier, matrix, and whether it rests on an estimate."""
     fresh, count = prover.fresh, len(nu)
     rulers, one, none = fresh.rulers, np.ones(count), np.zeros(count)
     x = np.hstack([x_y, x_z])
@@ -66,7 +79,6 @@ def _some(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float) -> M
     slack = rulers.terms(x, y, z) + rulers.unit * terms
     size = np.sqrt(square)
     rho = slope + np.append(nu, nu) * x
-    M, estimated = np.full((count, 3), -np.inf), np.zeros(count, dtype=bool)
     for i in range(count):
         pair = [i, count + i]
         # r_y'r_z = x_z'A'r_y - z'r_y.
@@ -77,12 +89,11 @@ def _some(prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float) -> M
         errors += rulers.unit * abs(nu[i]) * np.outer(lengths(own), lengths(own))
         moved = slack[pair] + rulers.unit * size[pair]
         doubt = np.multiply.outer(rulers.columns, moved) + rulers.unit * abs(nu[i]) * np.abs(own)
-        lost, estimated[i] = _lost(prover, float(nu[i]), floor, rho[:, pair], doubt)
-        if lost is None:
-            continue
-        whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram - lost
-        M[i] = _below(whole, errors)
-    return Matrices(M, estimated)
+        whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram
+        for lost, estimated in _losses(prover, float(nu[i]), floor, rho[:, pair], doubt):
+            M = _below(whole - lost, errors)
+            if np.isfinite(M).all():
+                yield float(nu[i]), M, estimated
 
 
 def _errors(size: Vector, slack: Vector) -> Array:
@@ -94,28 +105,30 @@ def _errors(size: Vector, slack: Vector) -> Array:
 def _below(whole: Array, errors: Array) -> Vector:
     """A matrix below all that differ from one by errors of these sizes, by its three entries."""
     e_y, e_yz, e_z = errors[0, 0], errors[0, 1], errors[1, 1]
-    balance = np.sqrt(e_z / e_y) if e_y > 0.0 and e_z > 0.0 else 1.0
+    balance = np.sqrt(e_y / e_z) if e_y > 0.0 and e_z > 0.0 else 1.0
     return np.array(
         [whole[0, 0] - e_y - e_yz * balance, whole[0, 1], whole[1, 1] - e_z - e_yz / balance]
     )
 
 
-def _lost(
+def _losses(
     prover: Prover, nu: float, floor: float, rho: Array, doubt: Array
-) -> tuple[Array | None, bool]:
+) -> Iterator[tuple[Array, bool]]:
     """At least ``rho'(A'A + nu)^{-1} rho``, and whether that rests on an estimate."""
-    best, estimated = None, False
     if nu > 0.0:
-        best = _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu))
+        yield _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu)), False
     if prover.few_columns:
-        metric: Metric | None = prover.curvature.alone(nu)
+        metric: Metric | None
+        if nu == 0.0:
+            some, metric = prover.curvature.at_zero
+            rho, doubt = rho[some], doubt[some]
+        else:
+            metric = prover.curvature.alone(nu)
         if metric is not None:
-            own = _squares(metric.root(rho), metric.spread(doubt))
-            best = own if best is None or np.trace(own) < np.trace(best) else best
-    elif best is None and nu + floor > 0.0:
+            yield _squares(metric.root(rho), metric.spread(doubt)), False
+    elif floor > 0.0 and nu + floor > 0.0:
         root = np.sqrt(nu + floor)
-        best, estimated = _squares(rho / root, lengths(doubt) / root), True
-    return best, estimated
+        yield _squares(rho / root, lengths(doubt) / root), True
 
 
 def _squares(root: Array, doubt: Vector) -> Array:
