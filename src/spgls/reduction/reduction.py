@@ -88,14 +88,6 @@ class Reduction(ABC):
     def intercepts(self, coef: Array, alpha: Vector) -> Vector:
         """Best intercept of each column of coefficients; zero where the game has none."""
 
-    def rounding(
-        self, v: Vector, *, s: float, c: float, nu: float, value: float, filled: bool
-    ) -> float:
-        """As :meth:`roundings`, for one game."""
-        numbers = {"s": s, "c": c, "nu": nu, "value": value}
-        rows = {name: np.array([number]) for name, number in numbers.items()}
-        return float(self.roundings(v[:, None], **rows, filled=np.array([filled]))[0])
-
     def roundings(
         self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
     ) -> Vector:
