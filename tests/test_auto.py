@@ -135,7 +135,7 @@ def test_populations_by_iteration(worth, solver, ambitious, monkeypatch):
     """Its bound is an estimate, so the other solver proves it where that is worth the time."""
     monkeypatch.setattr(auto, "_BEARABLE", 0.0)
     monkeypatch.setattr(auto, "_WORTH", worth)
-    X, y, z = game(300, 200)
+    X, y, z = linear_game(300, 200)
     crowd = Population.mixed(0.1, honest=0.5)
     best, found = (solve(X, y, z, crowd, solver=name) for name in ("spectral", "auto"))
     assert found.solver == solver

@@ -209,7 +209,8 @@ class TestTheNaiveLoop:
         table = np.column_stack([X, X[:, 0] + 1e-7 * rng.normal(size=M)])
         # Honest providers make the learner use the direction that is hardly there.
         grid = {"gammas": (1e13, 1e14), "honest_shares": (0.5,)}
-        how = {"solver": Spectral(engine=engine), "tol": 1e-7}
+        # No more is certain beside columns that agree to seven digits.
+        how = {"solver": Spectral(engine=engine), "tol": 1e-6}
         model = StackelbergRegressorCV(**grid, world=WORLD, cv=3, **how).fit(table, y, z=z)
         assert "qr" in factored
         wanted = naive(KFold(3).split(table), table, grid=grid, **how)

@@ -387,7 +387,7 @@ def _least_shown(sizes: Vector, vectors: Array, sigma: Vector, reach: float) -> 
         return 1.0
     norm = float(np.linalg.norm(sizes[:, None] * vectors / sigma, 2))
     more = max(1.0, reach / float(np.linalg.norm(sizes)))
-    return max(1.0 / (norm * more * len(sizes) ** 0.5), float(sigma.min()) / reach)
+    return float(max(1.0 / (norm * more * len(sizes) ** 0.5), float(sigma.min()) / reach))
 
 
 def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) -> float:
