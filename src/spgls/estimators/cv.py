@@ -16,6 +16,7 @@ from spgls.base.types import Array, Vector
 from spgls.base.validation import check_flag
 from spgls.estimators.conventions import (
     Progress,
+    all_or_nothing,
     read_random_state,
     warn_of_scale,
     warn_of_status,
@@ -188,6 +189,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
