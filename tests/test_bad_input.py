@@ -605,6 +605,11 @@ def test_solver_by_name_or_object(solver):
     assert solve(X, y, z, 1.0, solver=solver).solver == "spectral"
 
 
+def test_unknown_engine():
+    with pytest.raises(ValueError, match=r"^engine must be 'auto', 'gram' or 'qr'; got 'svd'\.$"):
+        Spectral(engine="svd")
+
+
 @pytest.mark.parametrize("shape", [(20, 4), (4, 4), (3, 8)], ids=["tall", "square", "wide"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -182,7 +182,11 @@ class TestWhatIsFitted:
         exact = StackelbergRegressor(0.7, honest_share=0).fit(X, y, z=z)
         for seed in (0, np.random.RandomState(0), np.random.default_rng(0)):
             model = StackelbergRegressor(
-                0.7, honest_share=0, solver=GLTR(perturbation=1.0), random_state=seed
+                0.7,
+                honest_share=0,
+                null_space="use",
+                solver=GLTR(perturbation=1.0),
+                random_state=seed,
             ).fit(X, y, z=z)
             assert model.solver_ == "gltr"
             assert model.objective_ == pytest.approx(exact.objective_, rel=1e-8)
@@ -264,7 +268,9 @@ class TestAfterwards:
 
 class TestWarnings:
     def test_limits(self):
-        model = StackelbergRegressor(0.7, honest_share=0, solver="gltr", max_iter=1)
+        model = StackelbergRegressor(
+            0.7, honest_share=0, null_space="use", solver="gltr", max_iter=1
+        )
         with pytest.warns(ConvergenceWarning, match=r"^iteration limit, .*Raise max_iter") as seen:
             model.fit(X, y, z=z)
         assert seen[0].filename == __file__
@@ -317,7 +323,9 @@ class TestCallbacks:
 
     def test_iterations_are_tasks_and_can_be_stopped(self):
         watch = Watch(stop_at=2)
-        model = StackelbergRegressor(0.7, honest_share=0, solver="gltr").set_callbacks(watch)
+        model = StackelbergRegressor(
+            0.7, honest_share=0, null_space="use", solver="gltr"
+        ).set_callbacks(watch)
         model.fit(X, y, z=z)
         assert model.status_ is Status.STOPPED
         assert model.n_iter_ == 2
@@ -327,7 +335,7 @@ class TestCallbacks:
     def test_torn_down_after_an_error(self):
         watch = Watch()
         with pytest.raises(ValueError, match=r"^solver"):
-            clone(FLOOR).set_params(solver="gltr").set_callbacks(watch).fit(X, y)
+            clone(FLOOR).set_params(solver="gltr", null_space="use").set_callbacks(watch).fit(X, y)
         assert "end fit" not in watch.seen
         assert watch.seen.count("setup") == watch.seen.count("teardown")
 
@@ -388,6 +396,8 @@ CONSTRUCTOR = [
     ("feature_cost", {1: 1.0}, TypeError, "have column names as keys"),
     ("fit_intercept", "yes", TypeError, "be True or False; got 'yes'"),
     ("fit_intercept", 1, TypeError, "be True or False; got 1"),
+    ("null_space", "both", ValueError, "be one of use, avoid; got 'both'"),
+    ("null_space", None, TypeError, "be one of use, avoid; got None"),
     ("ridge", "1", TypeError, "a finite number of at least 0; got '1'"),
     ("ridge", [1.0], TypeError, "got a list"),
     ("ridge", nan, ValueError, "got nan"),

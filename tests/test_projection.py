@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from spgls import solve
 from spgls.reduction.data import GameData
+from spgls.solvers import Spectral
 
 ROUNDING = 2.2e-16
 ALLOWED = {1e4: 3.0, 1e6: 5.0}
@@ -174,3 +175,18 @@ def test_solutions_agree_with_data_centred_beforehand(kind, shape, weighted, rat
         rtol=0,
         atol=1e-7 * spread + 8 * reach,
     )
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_engines_agree_on_wide_data(kind, fit_intercept):
+    """A factor of the rows has as many digits as the data, their square half of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 400)) * np.geomspace(1.0, 1e-3, 30)[:, None]
+    y = rng.normal(size=30)
+    by_gram, by_qr = (
+        solve(kind(X), y, y + 1.0, 0.5, fit_intercept=fit_intercept, solver=Spectral(engine=engine))
+        for engine in ("gram", "qr")
+    )
+    assert by_qr.certificate.relative_gap <= 1e-12
+    assert by_qr.objective == pytest.approx(by_gram.objective, abs=1e-9 * (y @ y))

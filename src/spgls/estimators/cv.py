@@ -84,6 +84,9 @@ class StackelbergRegressorCV(StackelbergRegressor):
         As in :class:`StackelbergRegressor`; costs are the same for candidates and worlds.
     fit_intercept : bool
         Whether to fit an intercept, which nobody can manipulate.
+    null_space : {"use", "avoid"}
+        Whether coefficients may lie in directions in which the rows never vary, as in
+        :class:`StackelbergRegressor`, which avoids them by default.
     scoring : str or scorer, optional
         What candidates are scored by, on attacked rows; by default minus the mean squared error.
         Scores other than that, ``"neg_root_mean_squared_error"`` and ``"r2"`` need a prediction of
@@ -161,6 +164,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         goal: Any = None,
         feature_cost: Any = None,
         fit_intercept: Any = True,
+        null_space: Any = "use",
         scoring: Any = None,
         one_standard_error: Any = False,
         solver: Any = "auto",
@@ -176,6 +180,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         self.goal = goal
         self.feature_cost = feature_cost
         self.fit_intercept = fit_intercept
+        self.null_space = null_space
         self.scoring = scoring
         self.one_standard_error = one_standard_error
         self.solver = solver

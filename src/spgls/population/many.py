@@ -88,7 +88,7 @@ def solve_pairs(
     --------
     >>> import numpy as np
     >>> from spgls.population.many import solve_pairs
-    >>> from spgls.reduced import ReducedGame
+    >>> from spgls.reduction.reduced import ReducedGame
     >>> one = np.array([1.0])
     >>> game = ReducedGame(one, -3 * one, one, 0.0, 0.0, 4.0)
     >>> found = solve_pairs(game, np.array([0.01, 1e6]), np.full(2, 0.5), np.zeros(2))

@@ -142,7 +142,7 @@ def solve_population(
 
     >>> import numpy as np
     >>> from spgls.population import solve_population
-    >>> from spgls.reduced import ReducedGame
+    >>> from spgls.reduction.reduced import ReducedGame
     >>> one = np.array([1.0])
     >>> game = ReducedGame(one, -3 * one, one, 0.0, 0.0, 4.0)
     >>> found = solve_population(game, [np.inf, 0.01], [0.5, 0.5])

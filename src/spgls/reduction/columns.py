@@ -20,13 +20,15 @@ from spgls.reduction.dependence import Dependence
 from spgls.reduction.layout import Layout
 from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, canonical_direction, eigen, remainders
-from spgls.reduction.rounding import Rounding, kappa_of
+from spgls.reduction.rounding import Rounding, kappa_of, kappa_of_factor
 from spgls.reduction.sums import Origin, Sizes, triangle
 
 __all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
+#: Of columns of unit length, what less than this is left of beside the others is avoided, if asked.
+_HARDLY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +114,14 @@ def reduce_moments(
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut
     along = kept[k:, :k].dot(vectors)
-    if not seen.all():
+    if layout.avoids_null:
+        # Where the data hardly varies, its rank is for unsquared columns of unit length to tell.
+        there = np.count_nonzero(np.diag(kept)[:k])
+        if there and not d[k - there] > max(cut, _CERTAINLY_NOT * scale.max() ** 2):
+            return None
+        tail = np.zeros(2)
+        d, vectors, along = d[seen], vectors[:, seen], along[:, seen]
+    elif not seen.all():
         # Rounding decided that these are null: they keep what they could explain.
         tail = np.hypot(tail, np.sqrt(np.square(along[:, ~seen]).sum(axis=1)))
         d, vectors, along = d[seen], vectors[:, seen], along[:, seen]
@@ -121,9 +130,10 @@ def reduce_moments(
     if same:
         zeta = eta
     gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
-    kappa = kappa_of(rows, n) + 4 * k * EPS * (len(sigma) < k)
+    nullity = 0 if layout.avoids_null else k - len(sigma)
+    kappa = kappa_of(rows, n) + 4 * k * EPS * (nullity > 0)
     least = 0.0
-    if len(sigma) == k:
+    if len(sigma) and nullity == 0:
         least = max(0.0, float(d[0]) / reach[0] ** 2 - kappa) ** 0.5
     r_yy, r_zz = float(kept[k, k] - eta.dot(eta)), float(kept[k + 1, k + 1] - zeta.dot(zeta))
     game = ReducedGame(
@@ -133,7 +143,7 @@ def reduce_moments(
         r_yy=max(0.0, r_yy),
         r_yz=float(kept[k, k + 1] - eta.dot(zeta)),
         r_zz=max(0.0, r_zz),
-        nullity=k - len(sigma),
+        nullity=nullity,
         free_gap=max(0.0, sizes.gap - gap),
         rounding=Rounding(
             kind="squared",
@@ -219,33 +229,42 @@ def reduce_triangle(
     same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
     corner = _square(triangle(rest))
     core, targets, tail = corner[:k, :k], corner[:k, k:], corner[k:, k:]
-    sigma, left, vectors, cut = _graded_svd(core)
+    sigma, left, vectors, cut = _graded_svd(core, _HARDLY if layout.avoids_null else 0.0)
     coordinates = left.T @ targets
     outside = np.vstack([targets - left @ coordinates, tail])
     # Coordinates below the rounding of their vector are zero, and lowest singular values that
     # differ by rounding are one: the hard case is decided by such equalities.
-    coordinates[np.abs(coordinates) <= 8 * EPS * norms] = 0.0
+    tiny = np.abs(coordinates) <= 8 * EPS * norms
+    zeroed = np.linalg.norm(np.where(tiny, coordinates, 0.0), axis=0)
+    coordinates[tiny] = 0.0
     if len(sigma):
         sigma = np.where(sigma <= (1 + 64 * EPS) * sigma.min(), sigma.min(), sigma)
     # What is left of labels and goals below rounding of their norms is nothing.
     left_over = np.sqrt(np.einsum("ij,ij->j", outside, outside))
-    outside[:, left_over <= 32 * np.sqrt(k + 2) * EPS * norms] = 0.0
+    nothing = left_over <= 32 * np.sqrt(k + 2) * EPS * norms
+    outside[:, nothing] = 0.0
+    zeroed += np.where(nothing, left_over, 0.0)
     if same:
         coordinates[:, 1] = coordinates[:, 0]
         outside[:, 1] = outside[:, 0]
     gap = np.concatenate([coordinates, outside]) @ [1.0, -1.0]
     left_over, snapped = remainders(outside, norms)
-    kappa = kappa_of(count, n) + (128 + 40 * np.sqrt(k + 2)) * EPS + cut
+    kappa = kappa_of_factor(count, n) + cut
     reach, size_y, size_z = sizes_with_free(layout, after, free_map)
     reach = float(np.hypot(reach, lost / kappa))
+    size_y, size_z = (np.array([size_y, size_z]) + zeroed / kappa).tolist()
     short = rank < np.count_nonzero(after[free]) or len(sigma) < np.count_nonzero(scale)
     free_rows = all_rows = count
-    if short and dependence is not None:
+    if short and dependence is not None and not layout.avoids_null:
         columns, free_rows, all_rows = dependence()
         apart[columns] = False
     certain = rank in (np.count_nonzero(apart[free] & (after[free] > 0.0)), free_rows - lead)
+    certain |= layout.avoids_null
     least = 0.0
-    if certain and len(sigma) == np.count_nonzero(apart[layout.changeable] & (scale > 0.0)):
+    if short and layout.avoids_null:
+        # Only these directions are used, and each of them shows in predictions.
+        least = _least_shown(scale, vectors, sigma, reach)
+    elif certain and len(sigma) == np.count_nonzero(apart[layout.changeable] & (scale > 0.0)):
         columns = np.concatenate([free, layout.changeable])
         least = _least_singular(known, np.concatenate([after[free], scale]), apart[columns], f)
     elif certain and 0 < len(sigma) == all_rows - lead - rank:
@@ -260,7 +279,7 @@ def reduce_triangle(
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
         **left_over,
-        nullity=k - len(sigma),
+        nullity=0 if layout.avoids_null else k - len(sigma),
         free_gap=max(0.0, sizes.gap - float(gap @ gap)),
         rounding=Rounding(
             kind="factor",
@@ -359,6 +378,18 @@ def _square(factor: Array) -> Array:
     return square
 
 
+def _least_shown(sizes: Vector, vectors: Array, sigma: Vector, reach: float) -> float:
+    """What bounds coefficients along some directions by predictions; see :class:`Rounding`.
+
+    By the sizes of columns, or by that of all of them together.
+    """
+    if not len(sigma):
+        return 1.0
+    norm = float(np.linalg.norm(sizes[:, None] * vectors / sigma, 2))
+    more = max(1.0, reach / float(np.linalg.norm(sizes)))
+    return float(max(1.0 / (norm * more * len(sizes) ** 0.5), float(sigma.min()) / reach))
+
+
 def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) -> float:
     """Lower bound of what bounds coefficients by predictions; zero if it is not known.
 
@@ -414,10 +445,11 @@ def _split_free(factor: Array, f: int) -> tuple[Array, Array, int]:
     return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank
 
 
-def _graded_svd(core: Array) -> tuple[Vector, Array, Array, float]:
+def _graded_svd(core: Array, hardly: float) -> tuple[Vector, Array, Array, float]:
     """Singular values and vectors, accurate for columns of very different scale.
 
-    Also what was cut off of the columns, relative to their lengths.
+    Also what was cut off of the columns, relative to their lengths. Columns of which less than
+    ``hardly`` would be left beside the others count as dependent.
 
     The rank is decided on columns of unit length; preconditioned Jacobi then gives even the
     smallest singular values to high relative accuracy.
@@ -429,7 +461,7 @@ def _graded_svd(core: Array) -> tuple[Vector, Array, Array, float]:
     unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
     q, r, pivot = qr(core * unit, pivoting=True, check_finite=False)
     diagonal = np.abs(np.diag(r))
-    rank = int((diagonal > 8 * k * EPS * diagonal[0]).sum())
+    rank = int((diagonal > max(8 * k * EPS, hardly) * diagonal[0]).sum())
     rows = np.empty((rank, k))
     rows[:, pivot] = r[:rank] * norms[pivot]
     values, right, left, work, _, info = lapack.dgejsv(rows.T, joba=2, jobu=0, jobv=0, jobr=0)
@@ -441,4 +473,8 @@ def _graded_svd(core: Array) -> tuple[Vector, Array, Array, float]:
         left, right = left_t, right_t.T
     kept = sigma > 0.0
     cut = float(np.linalg.norm(r[rank:, rank:])) if rank < k else 0.0
+    if hardly > 0.0 and cut > 8 * k * EPS:
+        # What these directions show beside the columns that stand for them.
+        left, sigma, turn = svd(core @ right, full_matrices=False, check_finite=False)
+        return sigma, left, right @ turn.T, 0.0
     return sigma[kept], (q[:, :rank] @ left)[:, kept], right[:, kept], cut

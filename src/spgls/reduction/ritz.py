@@ -101,7 +101,7 @@ def reduce_krylov(data: GameData, space: KrylovSpace) -> KrylovReduction:
         r_yy=max(0.0, yy - float(eta @ eta)),
         r_yz=max(0.0, yy - float(eta @ eta)) if same else yz - float(eta @ zeta),
         r_zz=max(0.0, zz - float(zeta @ zeta)),
-        nullity=int(certainly_singular(data)),
+        nullity=int(certainly_singular(data) and not data.layout.avoids_null),
         free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
     )
     size = float(np.sqrt(top))

@@ -37,7 +37,7 @@ import numpy as np
 from spgls.base.each import choose
 from spgls.base.types import EPS
 
-__all__ = ["Charge", "Rounding", "kappa_of"]
+__all__ = ["Charge", "Rounding", "kappa_of", "kappa_of_factor"]
 
 #: Where norms have less to say than this share of labels and goals, it does not matter how much.
 _THIN = 1e-3
@@ -46,6 +46,11 @@ _THIN = 1e-3
 def kappa_of(rows: int, columns: int) -> float:
     """Relative error of sums over so many rows and of decompositions of so many columns."""
     return (32.0 * sqrt(columns) + min(rows, 400) + rows / 400.0) * EPS
+
+
+def kappa_of_factor(rows: int, columns: int) -> float:
+    """Relative error, column by column, of a triangular factor and its singular vectors."""
+    return (32.0 * sqrt(columns) + 128.0 + rows / 400.0) * EPS
 
 
 class Charge(NamedTuple):

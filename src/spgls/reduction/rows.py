@@ -21,7 +21,7 @@ from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
 from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import ReductionByData, eigen, remainders
-from spgls.reduction.rounding import Rounding, kappa_of
+from spgls.reduction.rounding import Rounding, kappa_of, kappa_of_factor
 from spgls.reduction.sums import triangle
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
@@ -103,8 +103,8 @@ def reduce_rows_by_qr(data: GameData) -> RowReduction:
     scale = float(np.linalg.norm(factor))
     _, sigma, right = svd(factor, full_matrices=False, check_finite=False)
     seen = sigma > 4 * m * EPS * max(float(sigma[0]), EPS * np.sqrt(raw))
-    kappa = kappa_of(data.matrix.shape[1], m)
-    kappa += (128 + 40 * np.sqrt(m) + 4 * m * np.sqrt(m - np.count_nonzero(seen))) * EPS
+    kappa = kappa_of_factor(data.matrix.shape[1], m)
+    kappa += (40 * np.sqrt(m) + 4 * m * np.sqrt(m - np.count_nonzero(seen))) * EPS
     rounding = _rounding(data, "factor", kappa, own, lost)
     return _finish(data, sigma[seen], right[seen].T, (scale, float(np.sqrt(raw)), 0.0), rounding)
 
@@ -175,7 +175,11 @@ def _finish(
     limit = 32 * np.sqrt(len(targets)) * EPS * np.linalg.norm(targets, axis=0)
     outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
     gap = targets[:, 0] - targets[:, 1]
-    if rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free_basis.shape[1]:
+    avoids = data.layout.avoids_null
+    if avoids and len(sigma) and rounding.kind == "factor":
+        least = max(0.0, float(sigma.min()) / rounding.reach - rounding.kappa)
+        rounding = replace(rounding, least=least)
+    elif rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free_basis.shape[1]:
         # As many directions as there are rows: only the norms of coefficients are in doubt.
         least = max(0.0, (float(sigma.min()) / rounding.reach - rounding.kappa) / 2)
         rounding = replace(rounding, least=least)
@@ -185,7 +189,7 @@ def _finish(
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
         **left_over,
-        nullity=len(data.layout.changeable) - len(sigma),
+        nullity=0 if avoids else len(data.layout.changeable) - len(sigma),
         free_gap=max(0.0, data.sizes.gap - float(gap @ gap)),
         rounding=replace(rounding, slack=rounding.slack + snapped),
     )

@@ -149,6 +149,7 @@ def certify_predictor(
         + 4 * EPS * penalty,
         label_size=data.loss(data.y),
         kind=best.kind,
+        among=best.among,
     )
 
 

@@ -18,9 +18,18 @@ from spgls.solvers.units import units_of
 __all__ = ["check_knows", "play"]
 
 
-def check_knows(solver: Solver, population: Population, ridge: float) -> None:
+def check_knows(
+    solver: Solver, population: Population, ridge: float, avoids_null: bool = False
+) -> None:
     """Refuse a game that a solver does not know."""
-    if is_paper_game(population, ridge) or isinstance(solver, PopulationSolver):
+    if isinstance(solver, PopulationSolver):
+        return
+    if avoids_null:
+        raise ValueError(
+            f"solver {solver.capabilities.name!r} plays the game as stated; got "
+            "null_space='avoid'. Pass null_space='use', or solver='spectral'."
+        )
+    if is_paper_game(population, ridge):
         return
     raise ValueError(
         f"solver {solver.capabilities.name!r} solves games against one strength of provider "
@@ -53,7 +62,7 @@ def play(
         Tolerance, limits, callback.
     """
     for population in populations:
-        check_knows(solver, population, ridge)
+        check_knows(solver, population, ridge, data.layout.avoids_null)
     check_memory(solver, data, len(populations))
     games = [as_game(population, ridge) for population in populations]
     units = units_of(data)

@@ -26,6 +26,7 @@ from spgls.solvers.chunks import column_chunks
 from spgls.solvers.small import Optima
 from spgls.solvers.solution import Solution, Stats, Status, status_of
 from spgls.sphere import build_certificate
+from spgls.sphere.certificate import EVERY, SEEN
 
 __all__ = [
     "Clock",
@@ -199,6 +200,7 @@ def recover(
             objective_rounding=float(measured.rounding[i]) + 4 * EPS * penalty,
             label_size=label_size,
             tol=task.tol,
+            among=SEEN if data.layout.avoids_null else EVERY,
         )
         solutions.append(
             Solution(

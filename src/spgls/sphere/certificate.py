@@ -28,6 +28,8 @@ from spgls.reduction.rounding import Rounding
 from spgls.sphere.point import SmallSolution, SmallSolutions, wanted
 
 __all__ = [
+    "EVERY",
+    "SEEN",
     "Certificate",
     "build_certificate",
     "dual_bound",
@@ -37,6 +39,8 @@ __all__ = [
     "stationarity_unit",
 ]
 
+#: Whom certificates speak of.
+EVERY, SEEN = "all predictors", "predictors that use no null space"
 #: Steps to the right of the multiplier, over the largest eigenvalue: at a pole itself the bound is
 #: not defined, and how close to it rounding lets us go depends on the game.
 _NUDGES = np.concatenate([[0.0], EPS ** np.arange(4.0, 1.0, -0.5), EPS * 16.0 ** np.arange(5)])
@@ -63,7 +67,9 @@ class Certificate:
     kkt_residual : float
         Norm of the residual of the optimality conditions, relative to their terms.
     kind : {"proved", "estimated"}
-        Whether the bound rests on a complete spectrum or on estimates of it.
+        Whether the gap is proved to the tolerance asked for.
+    among : str
+        Of which predictors this is said.
     """
 
     lower_bound: float
@@ -71,11 +77,14 @@ class Certificate:
     relative_gap: float
     kkt_residual: float
     kind: Literal["proved", "estimated"]
+    among: str = EVERY
 
     def __repr__(self) -> str:
+        among = "" if self.among == EVERY else f" among {self.among}"
         return (
-            f"Certificate({self.kind}: gap {self.gap:.3g}, relative {self.relative_gap:.3g}; "
-            f"lower bound {self.lower_bound:.10g}, KKT residual {self.kkt_residual:.3g})"
+            f"Certificate({self.kind}{among}: gap {self.gap:.3g}, relative "
+            f"{self.relative_gap:.3g}; lower bound {self.lower_bound:.10g}, KKT residual "
+            f"{self.kkt_residual:.3g})"
         )
 
 
@@ -235,6 +244,7 @@ def build_certificate(
     label_size: float,
     tol: float = np.inf,
     kind: Literal["proved", "estimated"] = "proved",
+    among: str = EVERY,
 ) -> Certificate:
     """Combine an objective measured on the data with a bound from its reduction.
 
@@ -252,4 +262,4 @@ def build_certificate(
     relative = gap / game.yy if game.yy > 0.0 else unexplained
     if not relative <= tol:
         kind = "estimated"
-    return Certificate(min(lower, objective), gap, relative, kkt_residual, kind)
+    return Certificate(min(lower, objective), gap, relative, kkt_residual, kind, among)
