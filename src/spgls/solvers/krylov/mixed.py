@@ -14,6 +14,7 @@ from spgls.game.providers import Population
 from spgls.population import PopulationSolution, solve_population
 from spgls.population.section import Sections
 from spgls.reduction import KrylovSpace, reduce_krylov
+from spgls.reduction.ritz import certainly_singular
 from spgls.solvers.iterative.interpolate import null_vector
 from spgls.solvers.iterative.iterate import Run
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, LowestPair, lowest_pair
@@ -149,6 +150,7 @@ class _Growth:
             self.population,
             self.ridge,
             pure=space.starts.shape[1] == 2,
+            singular=certainly_singular(self._run.data),
         )
 
     def _search(self) -> Step:
