@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -72,6 +73,32 @@ def test_no_predictor_is_below_the_bound(name):
     assert found.certificate.lower_bound <= loss + 1e-12 * (y @ y)
     if found.status.ok:
         assert found.objective <= loss + 1e-9 * (y @ y)
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_immutable_columns_that_are_nearly_but_not_quite_dependent(solver):
+    """Three times 0.1 is not 0.3: coefficients of 1e16 explain more than rounding can see."""
+    X = np.array([[0.1, 0.3, 1.0], [1.0, 3.0, 0.5], [0.7, 2.1, -1.0], [0.0, 0.0, 1.0]])
+    y, z = np.array([1.0, 0.0, 1.0, 0.5]), np.array([0.0, 1.0, 0.0, 2.0])
+    found = solve(X, y, z, 1.0, feature_cost=[np.inf, np.inf, 1.0], solver=solver)
+    # The same changeable coefficient, the others by exact least squares.
+    w = Fraction(float(found.coef[2]))
+    s = 1 / (1 + w**2)
+    one, two, last = ([Fraction(v) for v in column] for column in X.T.tolist())
+    target = [
+        Fraction(a) - (1 - s) * Fraction(b) - s * w * c
+        for a, b, c in zip(y.tolist(), z.tolist(), last, strict=True)
+    ]
+
+    def inner(a, b):
+        return sum(p * q for p, q in zip(a, b, strict=True))
+
+    a, b, d = inner(one, one), inner(one, two), inner(two, two)
+    p, q = inner(one, target), inner(two, target)
+    loss = inner(target, target) - (d * p * p - 2 * b * p * q + a * q * q) / (a * d - b * b)
+    assert found.certificate.lower_bound <= loss
+    assert found.objective > loss + 0.1
+    assert not found.status.ok
 
 
 @pytest.mark.parametrize("solver", ITERATIVE)

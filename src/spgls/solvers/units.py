@@ -16,7 +16,6 @@ from spgls.base.types import Vector
 from spgls.game.providers import Population
 from spgls.matrix import block_length
 from spgls.reduction.data import GameData
-from spgls.reduction.layout import Layout
 from spgls.solvers.solution import Solution
 from spgls.sphere.certificate import Certificate
 
@@ -49,7 +48,7 @@ class Units:
         """The data of the game in these units."""
         layout = data.layout
         cost = np.ones(layout.columns) if layout.cost is None else layout.cost
-        own = Layout(layout.columns, cost * self.a * self.a, layout.fit_intercept)
+        own = replace(layout, cost=cost * self.a * self.a)
         return replace(data, y=data.y * self.b, z=data.z * self.b, layout=own)
 
     def people(self, who: float | Population) -> float | Population:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
 from spgls.base.types import EPS, Array, Vector
+from spgls.matrix import ProjectedMatrix
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.dependent import independent_columns
 from spgls.solvers.iterative.residual import Rulers
@@ -85,8 +86,12 @@ class Curvature:
     def __init__(self, data: GameData, rulers: Rulers) -> None:
         m, n = data.projected.shape
         self._data, self._rulers = data, rulers
-        # Products with prices inside, whose squares may leave the range of numbers.
-        self._square = data.projected.gram(np.eye(n))
+        matrix = data.projected
+        if isinstance(matrix, ProjectedMatrix):
+            # What cancels here is within the rounding allowed for, which is that before projection.
+            self._square = matrix.matrix.square() - matrix.overlap @ matrix.overlap.T
+        else:
+            self._square = matrix.square()
         self._unit = square_unit(m, n) + rulers.turn
         targets, _ = data.projected_targets
         z = targets[:, 1]

@@ -76,12 +76,20 @@ class HardCase:
             if iterate.multiplier > aim or not (final or near):
                 return iterate
             self._pair = lowest_pair(
-                run.problem, run.controls.generator(), iterate.multiplier, LOWEST_PRODUCTS
+                run.problem,
+                run.controls.generator(),
+                iterate.multiplier,
+                LOWEST_PRODUCTS,
+                # Few columns are squared for a proof.
+                bound=not run.prover.few_columns,
             )
         pair = self._pair
         excess = pair.value + iterate.multiplier
         if excess > pair.error:
-            return replace(iterate, lowest=pair.value - pair.error, floor=pair.floor)
+            # A proof will rest on what is certain, so the method goes on until that will do.
+            known = pair.value - pair.error if run.prover.few_columns else pair.floor
+            lowest = known if known + iterate.multiplier > 0.0 else pair.value - pair.error
+            return replace(iterate, lowest=lowest, floor=pair.floor)
         # The multiplier is known up to the residual; until then the method goes on.
         if final or iterate.residual <= -excess / 2 or abs(iterate.multiplier) <= aim:
             return None

@@ -32,6 +32,8 @@ _CHANCE = 1e-8
 _ROUNDING = 16 * EPS
 #: Steps between looks at how far the spectrum is known.
 _LOOK = 8
+#: A bound that leaves this share of the distance from a pole is as good as the value.
+_SHARE = 0.2
 #: Halvings of an interval that leave less than what rounding does.
 _HALVINGS = 60
 
@@ -71,7 +73,12 @@ class LowestPair(NamedTuple):
 
 
 def lowest_pair(
-    problem: Operator, generator: np.random.Generator, multiplier: float, max_iter: int
+    problem: Operator,
+    generator: np.random.Generator,
+    multiplier: float,
+    max_iter: int,
+    *,
+    bound: bool = True,
 ) -> LowestPair:
     """Find the smallest eigenvalue, as accurately as the sign of its sum with ``lambda`` asks.
 
@@ -85,6 +92,8 @@ def lowest_pair(
         ``lambda`` of a stationary point.
     max_iter : int
         Limit on products, and on vectors kept.
+    bound : bool
+        Whether a lower bound is wanted too, which takes more products than the value.
     """
     q = generator.normal(size=problem.size)
     q /= np.linalg.norm(q)
@@ -108,11 +117,13 @@ def lowest_pair(
         error = beta * abs(float(h[-1])) + rounding
         ended = beta <= 16 * EPS * float(np.abs(d).max()) or len(d) == problem.size
         excess = value + multiplier
-        below = excess < 0.0 and error <= 0.01 * abs(excess)
-        last = ended or below or len(d) >= max_iter
-        if last or (excess > error and len(d) % _LOOK == 0):
-            floor = floor_of(d, np.append(e, max(beta, rounding)), value, problem.size)
-            if last or floor + multiplier >= 0.5 * excess:
+        known = error <= 0.01 * abs(excess) and (excess < 0.0 or not bound)
+        last = ended or known or len(d) >= max_iter
+        if last or (bound and excess > error and len(d) % _LOOK == 0):
+            floor = -np.inf
+            if bound:
+                floor = floor_of(d, np.append(e, max(beta, rounding)), value, problem.size)
+            if last or floor + multiplier >= _SHARE * excess:
                 vector = basis.combine(h)
                 error = rounding if ended else error
                 return LowestPair(value, error, vector / np.linalg.norm(vector), floor)

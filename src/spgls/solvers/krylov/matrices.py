@@ -26,7 +26,7 @@ __all__ = ["Matrices", "matrices_at"]
 
 _NOTHING = np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=bool)
 #: Bytes of one array of coefficients, or of errors.
-_BYTES = 4e6
+_BYTES = 2e6
 
 
 class Matrices(NamedTuple):

@@ -14,12 +14,13 @@ from spgls.game.providers import Population
 from spgls.population import PopulationSolution, solve_population
 from spgls.population.section import Sections
 from spgls.reduction import KrylovSpace, reduce_krylov
+from spgls.reduction.ritz import certainly_singular
 from spgls.solvers.iterative.interpolate import null_vector
 from spgls.solvers.iterative.iterate import Run
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, LowestPair, lowest_pair
 from spgls.solvers.krylov.branch import Place, Proof, prove_population
 from spgls.solvers.krylov.matrices import Matrices, matrices_at
-from spgls.solvers.krylov.predictor import measure_predictor
+from spgls.solvers.krylov.predictor import Measured, measure_predictor
 from spgls.solvers.krylov.projected import Schedule, restart_from
 from spgls.solvers.krylov.truncation import Truncation
 from spgls.solvers.recover import representable
@@ -55,16 +56,25 @@ def solve_mixed_krylov(
     """
     growth = _Growth(run, population, ridge)
     with np.errstate(all="ignore"), one_blas_thread(run.data.matrix.threaded):
-        growth.run(space)
-        small = growth.small
-        if small is not None and small.nu < 0.0 and growth.status is None:
-            # A multiplier below zero is right only if no eigenvalue below it was left out.
-            pair = growth.lowest(small.nu)
-            if pair.value + small.nu <= pair.error:
-                growth.run(larger(pair.vector[:, None]))
-            else:
-                growth.compare(pair.value - pair.error)
-        return growth.solution()
+        try:
+            _grow(growth, space, larger)
+            return growth.solution()
+        except ArithmeticError:
+            # Numbers that double precision does not hold.
+            return growth.failure()
+
+
+def _grow(growth: _Growth, space: KrylovSpace, larger: Callable[[Array], KrylovSpace]) -> None:
+    """Extend a space, or a larger one, until it holds the optimum."""
+    growth.run(space)
+    small = growth.small
+    if small is not None and small.nu < 0.0 and growth.status is None:
+        # A multiplier below zero is right only if no eigenvalue below it was left out.
+        pair = growth.lowest(small.nu)
+        if pair.value + small.nu <= pair.error:
+            growth.run(larger(pair.vector[:, None]))
+        else:
+            growth.compare(pair.value - pair.error)
 
 
 class _Squared:
@@ -140,6 +150,7 @@ class _Growth:
             self.population,
             self.ridge,
             pure=space.starts.shape[1] == 2,
+            singular=certainly_singular(self._run.data),
         )
 
     def _search(self) -> Step:
@@ -205,11 +216,21 @@ class _Growth:
 
     def solution(self) -> Solution:
         """What the last reduction leads to, measured on the data, and what no other can reach."""
-        run, data, small = self._run, self._run.data, self._optimum(certify=False)
+        run, small = self._run, self._optimum(certify=False)
         found = measure_predictor(run, self._lift(small), self.population, self.ridge)
-        yy, tol = run.problem.yy, run.controls.tol
-        gap = max(tol * yy - found.rounding, tol * yy / 8)
-        proof = self._prove(Place(found.t, found.loss, gap))
+        allowed = run.controls.tol * run.problem.yy
+        place = Place(found.t, found.loss, max(allowed - found.rounding, allowed / 8))
+        return self._told(found, self._prove(place), small)
+
+    def failure(self) -> Solution:
+        """No coefficients at all, where nothing better is known."""
+        v = np.zeros(self._run.problem.size - 1)
+        found = measure_predictor(self._run, v, self.population, self.ridge)
+        self.status = Status.FAILED
+        return self._told(found, Proof(0.0, "proved", 0), None)
+
+    def _told(self, found: Measured, proof: Proof, small: PopulationSolution | None) -> Solution:
+        run, data, yy = self._run, self._run.data, self._run.problem.yy
         lower = min(proof.lower, found.loss)
         gap = found.loss + found.rounding - lower
         if not isfinite(gap):
@@ -227,13 +248,13 @@ class _Growth:
             coef=found.coef,
             intercept=found.intercept,
             alpha=found.t / np.array(self.population.gammas),
-            multiplier=found.a * small.nu,
+            multiplier=0.0 if small is None else found.a * small.nu,
             objective=found.loss,
             status=status_of(
                 certificate.relative_gap,
-                tol,
-                small.outcome,
-                representable=representable(self.reduction.game, found.t),
+                run.controls.tol,
+                "unique" if small is None else small.outcome,
+                representable=small is None or representable(self.reduction.game, found.t),
                 otherwise=self.status or Status.INACCURATE,
             ),
             solver=run.name,

@@ -47,6 +47,8 @@ class Truncation:
         Weight of the squared norm.
     pure : bool
         Whether the space was started at labels and goals alone.
+    singular : bool
+        Whether the data certainly has a null space.
     """
 
     def __init__(
@@ -57,8 +59,10 @@ class Truncation:
         ridge: float,
         *,
         pure: bool = False,
+        singular: bool = False,
     ) -> None:
         self.game, self.factor, self.ridge, self.pure = game, factor, ridge, pure
+        self.singular = singular
         groups = population.merged()
         self.gammas, self.shares = np.array(groups.gammas), np.array(groups.shares)
         self._groups = GroupMoments(self.gammas, self.shares)
@@ -96,7 +100,7 @@ class Truncation:
         half = float(self.game.d.min()) / 2 if self.game.size else 0.0
         # With other columns in the start, residuals have parts that Ritz values know nothing of.
         enough = half if self.pure else 0.0
-        if self.game.nullity or not self._groups.honest:
+        if self.singular or not self._groups.honest:
             # Nothing of the proof needs more than a positive multiplier.
             enough = min(enough, _WEAK * self.game.top**2)
         return 0.0 if small.nu > enough else half

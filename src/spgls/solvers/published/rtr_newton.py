@@ -179,7 +179,9 @@ class RTRNewton:
         if proved:
             return last
         generator = run.controls.generator()
-        pair = lowest_pair(problem, generator, here.multiplier, self.lowest_products)
+        wanted = not run.prover.few_columns
+        most = self.lowest_products
+        pair = lowest_pair(problem, generator, here.multiplier, most, bound=wanted)
         lower, mirrored = here.across(problem, pair, aim)
         if lower is not None:
             return lower if escape else last
