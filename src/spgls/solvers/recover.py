@@ -180,9 +180,10 @@ def recover(
         clock.lap("recovery", 1.0)
     # A loss about large means is better known to sums about an origin than to predictions.
     value, own = optima.value - task.ridges * optima.t, 2 * rounding
-    known = (own < measured.rounding) & (abs(value - measured.loss) <= own + measured.rounding)
-    measured.loss = np.where(known, value, measured.loss)
-    measured.rounding = np.where(known, own, measured.rounding)
+    better = own < measured.rounding
+    if better.any():
+        better &= abs(value - measured.loss) <= own + measured.rounding
+        measured.loss[better], measured.rounding[better] = value[better], own[better]
     label_size, ridges = data.loss(data.y), task.ridges.tolist()
     predictors = np.ascontiguousarray(coef.T)
     solutions = []
