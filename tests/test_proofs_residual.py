@@ -15,8 +15,8 @@ from spgls import Population, Status, certify, solve, solve_path
 from spgls.game.response import learner_loss
 from spgls.population import GroupMoments
 from spgls.reduction.data import GameData
+from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative import curvature, residual
-from spgls.solvers.iterative.dependent import independent_columns
 from spgls.solvers.iterative.lowest import floor_of, lowest_pair
 from spgls.solvers.iterative.prove import Prover, Wish
 from spgls.solvers.krylov.lagrangians import Lagrangians

@@ -1,32 +1,29 @@
-"""Columns that depend on others exactly: a rank that is beyond doubt.
+"""Columns that depend on others, shown in exact arithmetic.
 
-A singular value that rounding takes for zero may be zero, or as small as rounding. Only the former
-leaves predictors without effect, so a proof must know. One-hot groups beside an intercept, copies,
-sums and constants depend exactly, with coefficients that are small whole numbers or powers of two:
-a triangular factor suggests them, and sums of the columns without any rounding confirm them.
+A rank decided by a threshold is no proof. Dependence among real columns is mostly of one kind:
+copies, multiples, dummies that add up to a constant. So a factorisation suggests each dependent
+column as a combination of the others, its weights are rounded to small fractions, and whether it
+*is* that combination is checked without rounding.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import fsum, lcm
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lstsq, qr
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array
 from spgls.reduction.data import GameData
-from spgls.reduction.sums import triangle
 
-__all__ = ["Dependence", "exact_dependence"]
+__all__ = ["Dependence", "exact_dependence", "independent_columns"]
 
-#: What is left of a column beside those before it, relative to its length, where it is looked at.
-_LITTLE = 1e-10
-#: Coefficients farther than this from a simple number are not simple.
-_NEARLY = 1e-5
-#: Largest whole number that counts as simple, and panels of rows that are added up at a time.
-_LARGEST, _ROWS = 8, 4096
-#: Rows of no more entries than this are looked at for equal ones.
-_ENTRIES = 10**6
+#: Largest denominator of a weight, and largest whole number in a combination.
+_DENOMINATOR, _WHOLE = 720, 2.0**20
+#: Numbers that are checked at most, and rows that are read at a time.
+_ENTRIES, _ROWS = 2_000_000, 4096
 
 
 class Dependence(NamedTuple):
@@ -35,8 +32,8 @@ class Dependence(NamedTuple):
     Attributes
     ----------
     columns : ndarray of int
-        Columns that are exact sums of multiples of others, which are not among them: up to a
-        constant where there is an intercept, and of immutable ones first.
+        Columns that the others span exactly, with a constant where there is an intercept; of
+        changeable ones, beside the immutable.
     free_rows, all_rows : int
         Most different rows that the immutable columns have, and that all of them have.
     """
@@ -46,105 +43,101 @@ class Dependence(NamedTuple):
     all_rows: int
 
 
-def exact_dependence(data: GameData, rows: Array) -> Dependence:
+def exact_dependence(data: GameData) -> Dependence:
     """Look for columns that depend exactly on others, and for equal rows.
+
+    Of data too large to be looked at in full nothing is known.
+    """
+    m, n = data.matrix.shape
+    nothing = np.zeros(0, dtype=np.intp)
+    if m * n > _ENTRIES:
+        return Dependence(nothing, m, m)
+    X = np.vstack([np.array(panel) for _, panel in data.matrix.row_panels(_ROWS)])
+    if data.weight is not None:
+        X = X[data.weight > 0.0]
+    layout = data.layout
+    free, others = X[:, layout.immutable], X[:, layout.changeable]
+    free_rows, all_rows = (len(np.unique(rows, axis=0)) for rows in (free, X))
+    ones = np.ones((len(X), int(layout.fit_intercept)))
+    kept = independent_columns(free, ones)
+    if kept is None:
+        return Dependence(nothing, free_rows, all_rows)
+    dependent = np.delete(layout.immutable, kept)
+    rest = independent_columns(others, np.hstack([ones, free[:, kept]]))
+    if rest is not None:
+        dependent = np.append(dependent, np.delete(layout.changeable, rest))
+    return Dependence(dependent, free_rows, all_rows)
+
+
+def independent_columns(columns: Array, beside: Array | None = None) -> list[int] | None:
+    """Columns whose span, with that of others, certainly contains all; None if it is not shown.
+
+    Those that are left may still be nearly dependent.
 
     Parameters
     ----------
-    data : GameData
-        The data.
-    rows : ndarray
-        Rows that have its moments: columns, labels, goals and, with an intercept, ones.
+    columns : ndarray of shape (m, f)
+        The numbers as they are.
+    beside : ndarray of shape (m, g), optional
+        Others that count as there.
     """
-    layout, n = data.layout, data.layout.columns
-    lead = int(layout.fit_intercept)
-    order = np.concatenate([layout.immutable, layout.changeable])
-    # The ones come first: columns are then what is left beside a constant.
-    factor = triangle(rows[:, np.append(np.arange(n + 2, n + 2 + lead), order)])[lead:, lead:]
-    sizes = np.linalg.norm(rows[:, order], axis=0)
-    there = np.flatnonzero(sizes > 0.0)
-    independent: list[int] = []
-    suggested: dict[int, tuple[np.ndarray, Vector]] = {}
-    columns = factor[:, there] / sizes[there]
-    height, left = 0, columns
-    # Gram-Schmidt by reflections would hide which columns are used; the factor tells.
-    for at in range(len(there)):
-        beside = columns[:, independent]
-        basis, _ = np.linalg.qr(beside) if independent else (np.zeros((len(columns), 0)), None)
-        rest = left[:, at] - basis @ (basis.T @ left[:, at])
-        if height < len(columns) and np.linalg.norm(rest) > _LITTLE:
-            independent.append(at)
-            height += 1
-            continue
-        use = np.array(independent, dtype=int)
-        parts = np.zeros(0)
-        if len(use):
-            q, r = np.linalg.qr(beside)
-            parts = solve_triangular(r, q.T @ columns[:, at], check_finite=False)
-            parts = parts * sizes[there[at]] / sizes[there[use]]
-        suggested[at] = use, parts
-    simple = {}
-    for at, (use, parts) in suggested.items():
-        numbers = _simple(parts)
-        if numbers is not None:
-            kept = numbers != 0.0
-            simple[order[there[at]]] = order[there[use[kept]]], numbers[kept]
-    found = np.array([j for j, one in simple.items() if _holds(data, j, *one)], dtype=np.intp)
-    every = np.arange(n)
-    return Dependence(found, _different(data, layout.immutable), _different(data, every))
-
-
-def _different(data: GameData, columns: np.ndarray) -> int:
-    """How many different rows there are, at most."""
-    m = data.matrix.shape[0]
-    if m * max(len(columns), 1) > _ENTRIES:
-        return m
-    panels = [panel[:, columns] for _, panel in data.matrix.row_panels(_ROWS)]
-    return len(np.unique(np.vstack(panels), axis=0))
-
-
-def _simple(parts: Vector) -> Vector | None:
-    """The simple numbers that these nearly are, or None."""
-    tiny = abs(parts) < _NEARLY
-    size = np.where(tiny, 1.0, abs(parts))
-    power = np.exp2(np.round(np.log2(size)))
-    nearest = np.where(abs(power - size) <= _NEARLY * size, power, np.round(size))
-    good = (abs(nearest - size) <= _NEARLY * size) & ((nearest <= _LARGEST) | (nearest == power))
-    if not (good | tiny).all():
+    m, f = columns.shape
+    given = np.zeros((m, 0)) if beside is None else beside
+    norms = np.linalg.norm(columns, axis=0)
+    some = np.flatnonzero(norms > 0.0)
+    if not len(some):
+        return []
+    unit, basis = columns[:, some] / norms[some], np.zeros((m, 0))
+    if given.shape[1]:
+        basis, r, _ = qr(given / _lengths(given), mode="economic", pivoting=True)
+        basis = basis[:, : int((np.abs(np.diag(r)) > _cut(m, given.shape[1])).sum())]
+        for _ in range(2):
+            unit = unit - basis @ (basis.T @ unit)
+    _, r, order = qr(unit, mode="economic", pivoting=True)
+    rank = int((np.abs(np.diag(r)) > _cut(m, f)).sum())
+    kept, rest = some[order[:rank]], some[order[rank:]]
+    if len(rest) and m * (f + given.shape[1]) <= _ENTRIES:
+        # As many as there are different rows span all that such rows can hold.
+        different = len(np.unique(np.hstack([columns, given]), axis=0))
+        if rank + basis.shape[1] >= different:
+            return [int(j) for j in np.sort(kept)]
+    if m * len(rest) * (rank + given.shape[1] + 1) > _ENTRIES:
         return None
-    return np.asarray(np.where(tiny, 0.0, np.sign(parts) * nearest))
+    others = np.hstack([columns[:, kept], given])
+    for j in rest.tolist():
+        weights = np.zeros(others.shape[1])
+        if others.shape[1]:
+            size = _lengths(others)
+            weights = lstsq(others / size, columns[:, j])[0] / size
+        if not _is_combination(columns[:, j], others, weights):
+            return None
+    return [int(j) for j in np.sort(kept)]
 
 
-def _holds(data: GameData, column: int, others: np.ndarray, parts: Vector) -> bool:
-    """Whether the column is the sum of so many times the others, and a constant, exactly."""
-    constant: float | None = None if data.layout.fit_intercept else 0.0
-    for rows, panel in data.matrix.row_panels(_ROWS):
-        total = panel[:, column]
-        for other, part in zip(others.tolist(), parts.tolist(), strict=True):
-            for term in _powers(part):
-                total, error = _two_sum(total, -term * panel[:, other])
-                if error.any():
-                    return False
-        counts = np.ones(len(total), bool) if data.weight is None else data.weight[rows] > 0.0
-        if not counts.any():
-            continue
-        if constant is None:
-            constant = float(total[counts][0])
-        if (total[counts] != constant).any():
-            return False
-    return True
+def _cut(m: int, f: int) -> float:
+    return 8 * max(m, f) * EPS
 
 
-def _powers(number: float) -> list[float]:
-    """A simple number as a sum of powers of two, by which a product is exact."""
-    if abs(number) < 1.0:
-        return [number]
-    sign, whole = np.sign(number), int(abs(number))
-    return [float(sign * 2**bit) for bit in range(whole.bit_length()) if whole >> bit & 1]
+def _lengths(columns: Array) -> Array:
+    return np.asarray(np.fmax(np.linalg.norm(columns, axis=0), 1e-300))
 
 
-def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """Sum and its rounding error, exactly."""
-    total = a + b
-    back = total - a
-    return total, (a - (total - back)) + (b - back)
+def _is_combination(column: Array, others: Array, weights: Array) -> bool:
+    if not np.isfinite(weights).all():
+        return False
+    fractions = [Fraction(w).limit_denominator(_DENOMINATOR) for w in weights.tolist()]
+    common = lcm(*(one.denominator for one in fractions))
+    whole = [common, *(-int(one * common) for one in fractions)]
+    if max(map(abs, whole)) > _WHOLE:
+        return False
+    # Halves of few enough bits that their multiples are exact; their sum is, by fsum.
+    parts = np.column_stack([column, others])
+    high = _leading(parts)
+    products = np.hstack([high * whole, (parts - high) * whole])
+    return all(fsum(row) == 0.0 for row in products.tolist())
+
+
+def _leading(numbers: Array) -> Array:
+    """The first half of the bits of each number."""
+    spread = numbers * (2.0**27 + 1.0)
+    return np.asarray(spread - (spread - numbers))

@@ -77,8 +77,7 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
     """Reduce through a triangular factor of the data, built from blocks of rows."""
     data.check_finite()
     rows = few_rows(data, [(slice(None), data.matrix)])
-    few = rows.copy()
-    dependence = partial(exact_dependence, data, few)
+    dependence = partial(exact_dependence, data)
     return reduce_triangle(data.layout, rows, data.origin, data.matrix.shape[0], dependence)
 
 

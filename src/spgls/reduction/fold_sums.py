@@ -172,7 +172,7 @@ class Pieces:
 
     @cached_property
     def _all_dependence(self) -> Dependence:
-        return exact_dependence(self.data, np.vstack(self.triangles))
+        return exact_dependence(self.data)
 
     def reduce(self, counts: Vector, engine: Engine) -> ColumnReduction | None:
         """Reduce a set in which each piece is so many times.

@@ -20,7 +20,7 @@ from scipy.linalg import LinAlgError, eigh
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import ProjectedMatrix
 from spgls.reduction.data import GameData
-from spgls.solvers.iterative.dependent import independent_columns
+from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative.residual import Rulers
 
 __all__ = ["MOST_COLUMNS", "Curvature", "Metric", "square_unit"]

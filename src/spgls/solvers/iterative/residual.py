@@ -31,8 +31,8 @@ from spgls.matrix import ProjectedMatrix, ScaledMatrix, column_squares
 from spgls.matrix.lazy import ROUNDING
 from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
+from spgls.reduction.dependence import independent_columns
 from spgls.reduction.layout import times
-from spgls.solvers.iterative.dependent import independent_columns
 
 __all__ = ["Bounds", "Fresh", "Residuals", "Rulers", "least_residual", "lengths"]
 
