@@ -136,6 +136,15 @@ class Reduction(ABC):
         outside = game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz
         return np.asarray(np.maximum(outside, 0.0) * self.cut / (self.cut + np.maximum(nu, 0.0)))
 
+    def storing_roundings(
+        self, coef: Array, intercept: Vector, objective: Vector, s: Vector
+    ) -> Vector:
+        """What storing predictors, a column each, can have done to their losses."""
+        columns = np.broadcast_to(self.raw, len(coef))
+        linear = np.sqrt(np.square(columns) @ np.square(coef))
+        error = EPS * s * (linear + abs(intercept) * np.sqrt(self.sizes.weight))
+        return np.asarray(2 * np.sqrt(np.maximum(objective, 0.0)) * error + error**2)
+
     def evaluation_rounding(
         self, coef: Vector, intercept: float, objective: float, *, s: float, c: float
     ) -> float:

@@ -171,19 +171,12 @@ def recover(
     if len(some):
         pull = np.array([reached[i].pull for i in some])
         measured.intercept[some] = reduction.intercepts(coef[:, some], pull)
-        measured.loss[some] = (optima.value - task.ridges * optima.t)[some]
-        # The values belong to perturbed data, and so do the predictors.
-        measured.rounding[some] = 2 * rounding[some]
         clock.lap("recovery", reduction.reads)
     for few in column_chunks(data, rest):
         measured.measure(few, reduction)
         clock.lap("recovery", 1.0)
     # A loss about large means is better known to sums about an origin than to predictions.
-    value, own = optima.value - task.ridges * optima.t, 2 * rounding
-    better = own < measured.rounding
-    if better.any():
-        better &= abs(value - measured.loss) <= own + measured.rounding
-        measured.loss[better], measured.rounding[better] = value[better], own[better]
+    measured.improve(reduction, optima.value - task.ridges * optima.t, rounding)
     label_size, ridges = data.loss(data.y), task.ridges.tolist()
     predictors = np.ascontiguousarray(coef.T)
     solutions = []
@@ -278,11 +271,23 @@ def loss_rounding(
 
 
 class _Measured:
-    """Intercepts and losses of predictors, and the rounding of the latter."""
+    """Intercepts and losses of predictors, and the rounding of the latter; infinite until then."""
 
     def __init__(self, data: GameData, coef: Array, reached: list[Reached]) -> None:
         self._data, self._coef, self._reached = data, coef, reached
         self.intercept, self.loss, self.rounding = np.zeros((3, len(reached)))
+        self.rounding += np.inf
+
+    def improve(self, reduction: Reduction, value: Vector, rounding: Vector) -> None:
+        """Take losses from the reduction where they have not been measured, or not as well."""
+        if not (2 * rounding < self.rounding).any():
+            return
+        s = np.array([sqrt(at.a) for at in self._reached])
+        # The values belong to perturbed data, and so do the predictors, which were rounded besides.
+        own = 2 * rounding + reduction.storing_roundings(self._coef, self.intercept, value, s)
+        better = own < self.rounding
+        better &= ~(abs(value - self.loss) > own + self.rounding)
+        self.loss[better], self.rounding[better] = value[better], own[better]
 
     def measure(self, some: np.ndarray, reduction: Reduction) -> None:
         """Predict every row by some of them, in one read."""
