@@ -24,6 +24,7 @@ from spgls import (
     Population,
     Shift,
     StackelbergRegressor,
+    StackelbergRegressorCV,
     Status,
     gamma_from_pull,
     make_attacked_scorer,
@@ -508,3 +509,26 @@ def test_bad_method_parameters(fitted, method, parameter, value, error, said):
     names_it = parameter in ("z", "sample_weight", "gamma")
     with pytest.raises(error, match=f"^{parameter} must .*{said}" if names_it else said):
         getattr(model, method)(**(good | {parameter: value}))
+
+
+@pytest.mark.parametrize(
+    "model", [StackelbergRegressor(0.7), StackelbergRegressorCV([0.7, 2.0], world=1.0)]
+)
+def test_an_interrupted_fit_leaves_the_last_one(model, monkeypatch):
+    """Coefficients of one fit beside the number of features of another would predict nonsense."""
+    model = clone(model).fit(X, y, z=z)
+    before = {name: np.copy(value) for name, value in vars(model).items() if name[-1] == "_"}
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{type(model).__module__}.play", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :1], y, z=z)
+    assert {name for name in vars(model) if name[-1] == "_"} == set(before)
+    np.testing.assert_array_equal(model.coef_, before["coef_"])
+    assert model.n_features_in_ == X.shape[1]
+    fresh = clone(model)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(X, y, z=z)
+    assert not [name for name in vars(fresh) if name[-1] == "_"]

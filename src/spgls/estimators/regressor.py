@@ -23,6 +23,7 @@ from spgls.base.validation import (
 from spgls.estimators.conventions import (
     CallbackSupportMixin,
     Progress,
+    all_or_nothing,
     html_table,
     read_again,
     read_random_state,
@@ -160,6 +161,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any, *, z: Any = None, sample_weight: Any = None) -> Any:
         """Fit the best predictor against the providers.

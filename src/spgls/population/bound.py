@@ -277,6 +277,8 @@ def end_bound(
         mu = float(sections.evaluate(np.array([t]), LOOSE).mu[0]) if 0.0 < t < np.inf else 1.0
     nu = _trial_multipliers(sections, mu)
     dual = sections.dual(low, nu + sections.lowest)
+    # As it was used: a difference is rounded.
+    nu = dual.nu
     (s_max, c_min), (s_min, c_max) = groups.left(low), groups.left(high)
     # How much a and p fall to the other end.
     falls = s_max * c_max * (1.0 - low / high if 0.0 < low < high < np.inf else 1.0)

@@ -22,15 +22,14 @@ def check_knows(
     solver: Solver, population: Population, ridge: float, avoids_null: bool = False
 ) -> None:
     """Refuse a game that a solver does not know."""
-    if isinstance(solver, PopulationSolver):
+    paper = is_paper_game(population, ridge)
+    if (paper and not avoids_null) or isinstance(solver, PopulationSolver):
         return
     if avoids_null:
         raise ValueError(
             f"solver {solver.capabilities.name!r} plays the game as stated; got "
             "null_space='avoid'. Pass null_space='use', or solver='spectral'."
         )
-    if is_paper_game(population, ridge):
-        return
     raise ValueError(
         f"solver {solver.capabilities.name!r} solves games against one strength of provider "
         f"without a ridge; got {population} with ridge {ridge:g}. Use solver='spectral'."
