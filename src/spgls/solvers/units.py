@@ -8,7 +8,7 @@ objectives ``b^2`` times. Powers of two change no digit.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import frexp, isinf
+from math import frexp, isinf, sqrt
 
 import numpy as np
 
@@ -25,8 +25,8 @@ __all__ = ["Units", "units_of"]
 _SMALL, _LARGE = 1e-60, 1e60
 #: The same of strengths, which are squares themselves.
 _WEAKEST, _STRONGEST = 1e150, 1e-150
-#: Below it squares are not numbers, and beyond so many bits those of factors of the data.
-_LEAST, _MOST_BITS = 1e-140, 440
+#: Squares below and above these are no numbers, nor are those of factors with so many bits.
+_LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
 #: Rows that tell the scale of the data.
 _ROWS = 256
 
@@ -110,6 +110,11 @@ def units_of(data: GameData) -> Units | None:
     _, rows = next(data.matrix.row_panels(min(_ROWS, block_length(data.matrix.shape[1]))))
     sizes = np.abs(rows).max(axis=0, initial=0.0)
     largest = float(sizes.max(initial=0.0))
+    if target * sqrt(len(data.y)) > _MOST:
+        raise ValueError(
+            f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
+            "most; bring them to a smaller scale."
+        )
     if 0.0 < largest < _LEAST:
         raise ValueError(
             f"X holds numbers too small to be squared in double precision, {largest:.3g} at most; "

@@ -17,6 +17,7 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import norm
 from spgls.game.providers import priced_norms
 from spgls.reduction.data import GameData
+from spgls.reduction.layout import times
 from spgls.solvers.chunks import column_chunks
 from spgls.solvers.iterative.prove import Kind, Wish
 from spgls.solvers.iterative.residual import Residuals
@@ -223,8 +224,13 @@ def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool
     if len(data.layout.immutable):
         # Their coefficients come from least squares, which may be less than perfect.
         problem.passes += 1.0
-        intercept, objective = _measured(data, data.matrix.apply(own), found)
-        rounding = fresh.of_measuring(own, intercept, found, objective)
+        intercept, loss, free = _measured(data, data.matrix.apply(own), found)
+        misfit = fresh.misfit(own, intercept, found) + fresh.rulers.turn * np.sqrt(loss)
+        rounding = rounding + misfit * (2.0 * free + misfit)
+        direct = fresh.of_measuring(own, intercept, found, loss)
+        # In projected data large means do not count, unless the projection is in doubt.
+        objective = np.where(rounding < direct, found.square + free**2, loss)
+        rounding = np.fmin(rounding, direct)
     elif data.layout.fit_intercept:
         problem.targets.count_once("mean row")
         intercept = data.best_intercepts(own, found.c / found.s)
@@ -242,13 +248,18 @@ def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool
     return [_Judged(*row) for row in rows]
 
 
-def _measured(data: GameData, linear: Array, found: Residuals) -> tuple[Vector, Vector]:
-    """Best intercepts and losses, from the predictions ``X w`` of all rows."""
-    intercept, objective = np.zeros((2, len(found.gamma)))
+def _measured(data: GameData, linear: Array, found: Residuals) -> tuple[Vector, Vector, Vector]:
+    """Best intercepts and losses, from the predictions ``X w`` of all rows.
+
+    Also the length of the errors that better free coefficients would take away.
+    """
+    intercept, loss, free = np.zeros((3, len(found.gamma)))
     for i, (s, c) in enumerate(zip(found.s, found.c, strict=True)):
         intercept[i] = data.best_intercept(linear[:, i], float(c / s))
-        objective[i] = data.loss(s * (linear[:, i] + intercept[i]) + c * data.z - data.y)
-    return intercept, objective
+        errors = s * (linear[:, i] + intercept[i]) + c * data.z - data.y
+        loss[i] = data.loss(errors)
+        free[i] = norm(data.free_basis.T @ np.asarray(times(data.root_weight, errors)))
+    return intercept, loss, free
 
 
 def _certificate(run: Run, one: _Judged) -> Certificate:

@@ -78,6 +78,8 @@ def _some(
     terms = rulers.columns @ np.abs(x) + y * rulers.y + z * rulers.z
     slack = rulers.terms(x, y, z) + rulers.unit * terms
     size = np.sqrt(square)
+    # What is wrong with a product of labels and goals is shared out by their sizes.
+    balance = rulers.y / rulers.z if rulers.y > 0.0 and rulers.z > 0.0 else 1.0
     rho = slope + np.append(nu, nu) * x
     for i in range(count):
         pair = [i, count + i]
@@ -91,7 +93,7 @@ def _some(
         doubt = np.multiply.outer(rulers.columns, moved) + rulers.unit * abs(nu[i]) * np.abs(own)
         whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram
         for lost, estimated in _losses(prover, float(nu[i]), floor, rho[:, pair], doubt):
-            M = _below(whole - lost, errors)
+            M = _below(whole - lost, errors, balance)
             if np.isfinite(M).all():
                 yield float(nu[i]), M, estimated
 
@@ -102,10 +104,9 @@ def _errors(size: Vector, slack: Vector) -> Array:
     return np.asarray(both + both.T + np.multiply.outer(slack, slack))
 
 
-def _below(whole: Array, errors: Array) -> Vector:
+def _below(whole: Array, errors: Array, balance: float) -> Vector:
     """A matrix below all that differ from one by errors of these sizes, by its three entries."""
     e_y, e_yz, e_z = errors[0, 0], errors[0, 1], errors[1, 1]
-    balance = np.sqrt(e_y / e_z) if e_y > 0.0 and e_z > 0.0 else 1.0
     return np.array(
         [whole[0, 0] - e_y - e_yz * balance, whole[0, 1], whole[1, 1] - e_z - e_yz / balance]
     )

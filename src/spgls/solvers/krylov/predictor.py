@@ -14,6 +14,7 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import Population, priced_norm
 from spgls.population import GroupMoments
 from spgls.population.groups import Groups, Reached
+from spgls.reduction.layout import times
 from spgls.solvers.iterative.iterate import Run
 from spgls.solvers.recover import loss_of
 
@@ -68,16 +69,17 @@ def measure_predictor(run: Run, v: Vector, population: Population, ridge: float)
     rounding += (rulers.down + 16 * EPS) * fixed + 4 * EPS * penalty
     loss, intercept = square + fixed, 0.0
     if data.free_basis.shape[1]:
-        intercept, loss, more = _with_free_part(run, coef, at, loss)
-        rounding = more if len(data.layout.immutable) else rounding + more
+        intercept, loss, rounding = _with_free_part(run, coef, at, loss, rounding)
     nu = -float(slope[:, 0] @ x[:, 0]) / (float(x[:, 0] @ x[:, 0]) or 1.0)
     unit = float(np.linalg.norm(slope) + abs(nu) * np.linalg.norm(x))
     rest = float(np.linalg.norm(slope + nu * x)) / unit if unit > 0.0 else 0.0
     return Measured(coef, intercept, t, at.a, float(loss + penalty), float(rounding), rest)
 
 
-def _with_free_part(run: Run, coef: Vector, at: Reached, loss: float) -> tuple[float, float, float]:
-    """Intercept, loss, and what its rounding adds or, where it is measured anew, is."""
+def _with_free_part(
+    run: Run, coef: Vector, at: Reached, loss: float, rounding: float
+) -> tuple[float, float, float]:
+    """Intercept, loss and its rounding, of coefficients that may not be the best."""
     data, rulers = run.data, run.prover.fresh.rulers
     a, k = np.sqrt(at.a), np.sqrt(at.k)
 
@@ -89,10 +91,23 @@ def _with_free_part(run: Run, coef: Vector, at: Reached, loss: float) -> tuple[f
         run.problem.targets.count_once("mean row")
         column: Array = coef[:, None]
         intercept = float(data.best_intercepts(column, np.array([at.pull]))[0])
-        return intercept, loss, (2.0 * (rulers.across + rulers.down) * terms(intercept)) ** 2
+        missed = 2.0 * (rulers.across + rulers.down) * terms(intercept)
+        return intercept, loss, rounding + missed**2
     run.problem.passes += 1.0
     linear = data.matrix.apply(coef)
     intercept = data.best_intercept(linear, at.pull)
-    loss = loss_of(data, at, linear + intercept)
+    measured = loss_of(data, at, linear + intercept)
     moved = rulers.across * terms(intercept)
-    return intercept, loss, moved * (2.0 * np.sqrt(loss) + moved) + rulers.down * loss
+    direct = moved * (2.0 * np.sqrt(measured) + moved) + rulers.down * measured
+    # All groups share the free part: of their errors, those of the mean count.
+    errors = a * (linear + intercept - data.y) + at.u / a * (data.z - data.y)
+    free = float(np.linalg.norm(data.free_basis.T @ np.asarray(times(data.root_weight, errors))))
+    missed = 2.0 * (rulers.across + rulers.down) * terms(intercept)
+    missed += rulers.turn * np.sqrt(measured)
+    rounding += missed * (2.0 * free + missed)
+    # In projected data large means do not count, unless the projection is in doubt.
+    return (
+        (intercept, loss + free**2, rounding)
+        if rounding < direct
+        else (intercept, measured, direct)
+    )
