@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,7 +181,7 @@ class MatrixInequality:
             residual=float(np.linalg.norm(slope + multiplier * point.r)),
             point=point.r.copy,
             final=final,
-            exact=True,
+            prove=partial(self.prove, multiplier),
             status=status,
         )
 
