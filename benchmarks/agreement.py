@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
+# The catalogue belongs to the tests, which are no installed package: the imports below need this.
 sys.path.insert(0, str(ROOT))
 
 from tests import real_games  # noqa: E402

@@ -65,7 +65,7 @@ class Game:
         n = self.X.shape[1]
         return theta[:n], float(theta[n]) if self.fit_intercept else 0.0
 
-    @cache  # noqa: B019
+    @cache  # noqa: B019 - games are few, frozen, and live as long as the tests
     def solve(self) -> Solution:
         rows = self.X, self.y, self.z
         return solve(*rows, self.gamma, fit_intercept=self.fit_intercept, **self.options)

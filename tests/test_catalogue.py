@@ -39,7 +39,7 @@ TOL = 1e-9
 ROUNDING = 1e-12
 ALPHA = 1e-6
 #: Share of the problems that a solver may leave unsolved, saying so.
-UNSOLVED = {"rtr-newton": 0.10, "bisection": 1.0}
+UNSOLVED = {"rtr-newton": 0.10, "bisection": 0.30}
 UNSOLVED_BY_OTHERS = 0.05
 #: Largest number of features, and accuracy in units of |Py|^2, that are asked of conic solvers.
 CONIC = {"socp": (2000, 1e-7), "sdp": (60, 1e-6), "bisection": (60, 1e-4)}

@@ -27,8 +27,8 @@ LAYERS = (
     "display",
     "cli",
 )
-#: Compiled kernels take numbers and arrays only, and a typer command what its user may say.
-MANY_PARAMETERS = {"matrix/kernels.py", "matrix/compiled.py"}
+#: Compiled kernels take numbers and arrays one by one: numba has no cheap way to pass objects.
+MANY_PARAMETERS = {"matrix/kernels.py"}
 #: Called by scikit-learn, never by us.
 CALLED_BY_OTHERS = {"_accept_sample_weight"}
 
