@@ -136,13 +136,13 @@ def test_automatic_penalty_needs_few_factorisations(monkeypatch):
     assert len(calls) <= 2 + 11
 
 
-def test_negative_multiplier_is_estimated():
+def test_negative_multiplier_is_proved_by_squared_columns():
     X, y, z = negative_game(600, 250, 11, signal=1 / 64)
     exact = solve(X, y, z, 64.0)
     found = solve(X, y, z, 64.0, solver="admm")
     assert exact.multiplier < 0.0
     assert found.status is Status.OPTIMAL
-    assert found.certificate.kind == "estimated"
+    assert found.certificate.kind == "proved"
     assert found.objective == pytest.approx(exact.objective, rel=1e-8)
 
 

@@ -413,6 +413,15 @@ PULLS = [
     ]
 ]
 
+NULL_SPACES = [
+    (value, error, f"must be one of use, avoid; got {shown}")
+    for value, error, shown in [
+        ("never", ValueError, "'never'"),
+        (None, TypeError, "None"),
+        (True, TypeError, "True"),
+        (["use"], TypeError, "a list"),
+    ]
+]
 COSTS = costs("column of X(_hat)?")
 REACTION = {
     "z": [NOTHING, SCALAR, *ROWS],
@@ -433,6 +442,7 @@ DENSE = [case for case in TABLES if not sp.issparse(case[0])]
 SOLVING = {
     "fit_intercept": FLAGS,
     "ridge": RIDGES,
+    "null_space": NULL_SPACES,
     "tol": POSITIVE,
     "max_iter": COUNTS,
     "rng": RNGS,
@@ -440,8 +450,12 @@ SOLVING = {
 }
 BAD = {
     "solve": GAME | SOLVING | {"solver": SOLVERS},
-    "compare_solvers": GAME | SOLVING | {"solvers": SOLVER_LISTS},
-    "certify": GAME | {"coef": COLUMNS, "intercept": NUMBERS, "ridge": RIDGES},
+    "compare_solvers": GAME
+    | {k: v for k, v in SOLVING.items() if k != "null_space"}
+    | {"solvers": SOLVER_LISTS},
+    "certify": GAME
+    | {"coef": COLUMNS, "intercept": NUMBERS, "ridge": RIDGES}
+    | {"null_space": NULL_SPACES},
     "Population": {"gammas": STRENGTHS, "shares": SHARES},
     "Population.mixed": {"gamma": POSITIVE, "honest": HONEST},
     "best_response": {"X": DENSE} | REACTION,

@@ -24,6 +24,7 @@ from spgls import (
     Population,
     Shift,
     StackelbergRegressor,
+    StackelbergRegressorCV,
     Status,
     gamma_from_pull,
     make_attacked_scorer,
@@ -182,7 +183,11 @@ class TestWhatIsFitted:
         exact = StackelbergRegressor(0.7, honest_share=0).fit(X, y, z=z)
         for seed in (0, np.random.RandomState(0), np.random.default_rng(0)):
             model = StackelbergRegressor(
-                0.7, honest_share=0, solver=GLTR(perturbation=1.0), random_state=seed
+                0.7,
+                honest_share=0,
+                null_space="use",
+                solver=GLTR(perturbation=1.0),
+                random_state=seed,
             ).fit(X, y, z=z)
             assert model.solver_ == "gltr"
             assert model.objective_ == pytest.approx(exact.objective_, rel=1e-8)
@@ -264,7 +269,9 @@ class TestAfterwards:
 
 class TestWarnings:
     def test_limits(self):
-        model = StackelbergRegressor(0.7, honest_share=0, solver="gltr", max_iter=1)
+        model = StackelbergRegressor(
+            0.7, honest_share=0, null_space="use", solver="gltr", max_iter=1
+        )
         with pytest.warns(ConvergenceWarning, match=r"^iteration limit, .*Raise max_iter") as seen:
             model.fit(X, y, z=z)
         assert seen[0].filename == __file__
@@ -317,7 +324,9 @@ class TestCallbacks:
 
     def test_iterations_are_tasks_and_can_be_stopped(self):
         watch = Watch(stop_at=2)
-        model = StackelbergRegressor(0.7, honest_share=0, solver="gltr").set_callbacks(watch)
+        model = StackelbergRegressor(
+            0.7, honest_share=0, null_space="use", solver="gltr"
+        ).set_callbacks(watch)
         model.fit(X, y, z=z)
         assert model.status_ is Status.STOPPED
         assert model.n_iter_ == 2
@@ -327,7 +336,7 @@ class TestCallbacks:
     def test_torn_down_after_an_error(self):
         watch = Watch()
         with pytest.raises(ValueError, match=r"^solver"):
-            clone(FLOOR).set_params(solver="gltr").set_callbacks(watch).fit(X, y)
+            clone(FLOOR).set_params(solver="gltr", null_space="use").set_callbacks(watch).fit(X, y)
         assert "end fit" not in watch.seen
         assert watch.seen.count("setup") == watch.seen.count("teardown")
 
@@ -388,6 +397,8 @@ CONSTRUCTOR = [
     ("feature_cost", {1: 1.0}, TypeError, "have column names as keys"),
     ("fit_intercept", "yes", TypeError, "be True or False; got 'yes'"),
     ("fit_intercept", 1, TypeError, "be True or False; got 1"),
+    ("null_space", "both", ValueError, "be one of use, avoid; got 'both'"),
+    ("null_space", None, TypeError, "be one of use, avoid; got None"),
     ("ridge", "1", TypeError, "a finite number of at least 0; got '1'"),
     ("ridge", [1.0], TypeError, "got a list"),
     ("ridge", nan, ValueError, "got nan"),
@@ -498,3 +509,26 @@ def test_bad_method_parameters(fitted, method, parameter, value, error, said):
     names_it = parameter in ("z", "sample_weight", "gamma")
     with pytest.raises(error, match=f"^{parameter} must .*{said}" if names_it else said):
         getattr(model, method)(**(good | {parameter: value}))
+
+
+@pytest.mark.parametrize(
+    "model", [StackelbergRegressor(0.7), StackelbergRegressorCV([0.7, 2.0], world=1.0)]
+)
+def test_an_interrupted_fit_leaves_the_last_one(model, monkeypatch):
+    """Coefficients of one fit beside the number of features of another would predict nonsense."""
+    model = clone(model).fit(X, y, z=z)
+    before = {name: np.copy(value) for name, value in vars(model).items() if name[-1] == "_"}
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{type(model).__module__}.play", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :1], y, z=z)
+    assert {name for name in vars(model) if name[-1] == "_"} == set(before)
+    np.testing.assert_array_equal(model.coef_, before["coef_"])
+    assert model.n_features_in_ == X.shape[1]
+    fresh = clone(model)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(X, y, z=z)
+    assert not [name for name in vars(fresh) if name[-1] == "_"]

@@ -225,7 +225,7 @@ def test_rows_equal_the_scalar_solver(kind):
         small_game = random_game(rng, kind)
         gammas = rng.permutation(np.geomspace(1e-6, 1e6, 25))
         many = solve_sphere_many(small_game, gammas, ulps=64.0)
-        bounds = dual_bounds(small_game, gammas, many)
+        bounds = dual_bounds(small_game, gammas, many, many.value)
         slopes = stationarities(small_game, gammas, many)
         size = small_game.yy + small_game.zz
         for i, gamma in enumerate(gammas):

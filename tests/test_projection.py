@@ -188,5 +188,6 @@ def test_engines_agree_on_wide_data(kind, fit_intercept):
         solve(kind(X), y, y + 1.0, 0.5, fit_intercept=fit_intercept, solver=Spectral(engine=engine))
         for engine in ("gram", "qr")
     )
-    assert by_qr.certificate.relative_gap <= 1e-12
+    # What rounding may have done is counted for every predictor.
+    assert by_qr.certificate.relative_gap <= 1e-11
     assert by_qr.objective == pytest.approx(by_gram.objective, abs=1e-9 * (y @ y))

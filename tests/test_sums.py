@@ -43,8 +43,8 @@ def add_up(layout, weight, origin, engine):
     """Sums of three parts of the rows, merged; the rows are forgotten."""
     parts = [columns(layout, weight, origin, slice(at, at + 50)) for at in range(0, M, 50)]
     if engine == "moments":
-        return reduce_moments(layout, sum(part.T @ part for part in parts), origin)
-    return reduce_triangle(layout, np.vstack([triangle(part) for part in parts]), origin)
+        return reduce_moments(layout, sum(part.T @ part for part in parts), origin, 1000)
+    return reduce_triangle(layout, np.vstack([triangle(part) for part in parts]), origin, 1000)
 
 
 CASES = [
@@ -148,8 +148,8 @@ def test_an_immutable_column_that_is_hardly_more_than_constant_is_left_to_the_tr
     rows = np.column_stack([table, y - y.mean(), z - y.mean(), np.ones(M)])
     layout = Layout(2, np.array([1.0, inf]), fit_intercept=True)
     origin = Origin(np.zeros(2), float(y.mean()), float(y.mean()))
-    assert reduce_moments(layout, rows.T @ rows, origin) is None
-    found = reduce_triangle(layout, rows, origin)
+    assert reduce_moments(layout, rows.T @ rows, origin, len(rows)) is None
+    found = reduce_triangle(layout, rows, origin, len(rows))
     how = {"fit_intercept": True, "feature_cost": layout.cost}
     wanted = solve(table, y, z, 2.0, **how)
     small = solve_sphere(found.game, 2.0)
@@ -161,9 +161,14 @@ def test_an_immutable_column_that_is_hardly_more_than_constant_is_left_to_the_tr
 def test_a_column_that_ones_explain_has_no_coefficient():
     layout = Layout(2, np.array([1.0, inf]), fit_intercept=True)
     rows = np.column_stack([X[:, 0], np.full(M, 3.0), y, z, np.ones(M)])
+    # Second moments about another point than the constant cannot tell it from one that varies.
+    assert reduce_moments(layout, rows.T @ rows, Origin(), len(rows)) is None
+    shifted = rows - np.array([0.0, 3.0, 0.0, 0.0, 0.0])
+    origin = Origin(np.array([0.0, 3.0]), 0.0, 0.0)
     for found in (
-        reduce_moments(layout, rows.T @ rows, Origin()),
-        reduce_triangle(layout, rows, Origin()),
+        reduce_moments(layout, shifted.T @ shifted, origin, len(rows)),
+        reduce_triangle(layout, rows, Origin(), len(rows)),
     ):
+        assert found is not None
         v = found.lift_span(found.game.eta)
         assert found.free_part(v, 0.5) == [0.0]

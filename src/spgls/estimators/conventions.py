@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from html import escape
 from typing import Any
 
@@ -20,10 +21,10 @@ from spgls.solvers import Solution, Status, Step
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 
-    # A warning is the caller's of fit, and the decorator stands between.
-    _CALLER = 4
+    # A warning is the caller's of fit, and two decorators stand between.
+    _CALLER = 5
 except ImportError:  # scikit-learn before 1.9
-    _CALLER = 3
+    _CALLER = 4
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing to support."""
@@ -37,6 +38,7 @@ __all__ = [
     "READS",
     "CallbackSupportMixin",
     "Progress",
+    "all_or_nothing",
     "html_table",
     "read_again",
     "read_random_state",
@@ -51,6 +53,22 @@ READS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, 
 #: Goals further from the labels than this many of their standard deviations are on another scale.
 _FAR = 10.0
 _UNFINISHED = (Status.ITERATION_LIMIT, Status.STATIONARY, Status.INACCURATE, Status.FAILED)
+
+
+def all_or_nothing(method: Any) -> Any:
+    """Leave an estimator as it was, where a method is interrupted or anything goes wrong."""
+
+    @wraps(method)
+    def attempt(self: Any, *told: Any, **named: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *told, **named)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return attempt
 
 
 class Progress:

@@ -16,6 +16,7 @@ from spgls.base.types import Array, Vector
 from spgls.base.validation import check_flag
 from spgls.estimators.conventions import (
     Progress,
+    all_or_nothing,
     read_random_state,
     warn_of_scale,
     warn_of_status,
@@ -84,6 +85,9 @@ class StackelbergRegressorCV(StackelbergRegressor):
         As in :class:`StackelbergRegressor`; costs are the same for candidates and worlds.
     fit_intercept : bool
         Whether to fit an intercept, which nobody can manipulate.
+    null_space : {"avoid", "use"}
+        Whether coefficients may lie in directions in which the rows never vary, as in
+        :class:`StackelbergRegressor`.
     scoring : str or scorer, optional
         What candidates are scored by, on attacked rows; by default minus the mean squared error.
         Scores other than that, ``"neg_root_mean_squared_error"`` and ``"r2"`` need a prediction of
@@ -161,6 +165,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         goal: Any = None,
         feature_cost: Any = None,
         fit_intercept: Any = True,
+        null_space: Any = "avoid",
         scoring: Any = None,
         one_standard_error: Any = False,
         solver: Any = "auto",
@@ -176,6 +181,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         self.goal = goal
         self.feature_cost = feature_cost
         self.fit_intercept = fit_intercept
+        self.null_space = null_space
         self.scoring = scoring
         self.one_standard_error = one_standard_error
         self.solver = solver
@@ -183,6 +189,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,

@@ -23,6 +23,7 @@ from spgls.base.validation import (
 from spgls.estimators.conventions import (
     CallbackSupportMixin,
     Progress,
+    all_or_nothing,
     html_table,
     read_again,
     read_random_state,
@@ -35,7 +36,7 @@ from spgls.game.goals import check_goal, goals_of
 from spgls.game.providers import Population, Provider
 from spgls.matrix import as_matrix
 from spgls.reduction import reduce_spectral
-from spgls.reduction.data import GameData
+from spgls.reduction.data import GameData, read_null_space
 from spgls.reduction.layout import Layout
 from spgls.solvers import PopulationSolver, Solution, play, resolve
 from spgls.solvers.solve import read_controls, read_ridge
@@ -72,6 +73,10 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         Whether to fit an intercept, which nobody can manipulate.
     ridge : float
         Weight of the squared priced norm of the coefficients in the learner's objective.
+    null_space : {"avoid", "use"}
+        Whether coefficients may lie in directions in which the rows never vary, as in
+        :func:`solve`. The game as stated would use them, with coefficients that predict nonsense
+        for a row that does vary there, such as one of a new category.
     solver : str or solver object
         As in :func:`solve`. Honest providers and a ridge are known to ``"auto"``, ``"spectral"``
         and ``"krylov"``.
@@ -138,6 +143,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         feature_cost: Any = None,
         fit_intercept: Any = True,
         ridge: Any = 0.0,
+        null_space: Any = "avoid",
         solver: Any = "auto",
         tol: Any = 1e-9,
         max_iter: Any = None,
@@ -149,11 +155,13 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self.feature_cost = feature_cost
         self.fit_intercept = fit_intercept
         self.ridge = ridge
+        self.null_space = null_space
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any, *, z: Any = None, sample_weight: Any = None) -> Any:
         """Fit the best predictor against the providers.
@@ -183,10 +191,11 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if gamma == "auto":
             gamma = _reach_of_least_squares(data) or np.inf
         population = _population(gamma, honest)
-        if not isinstance(solver, PopulationSolver) and (len(population.gammas) > 1 or ridge):
+        paper = len(population.gammas) == 1 and not ridge and not data.layout.avoids_null
+        if not isinstance(solver, PopulationSolver) and not paper:
             raise ValueError(
-                f"solver {self.solver!r} knows neither honest providers nor a ridge. Pass "
-                "honest_share=0 and ridge=0, or solver='spectral'."
+                f"solver {self.solver!r} knows neither honest providers nor a ridge, and uses null "
+                "spaces. Pass honest_share=0, ridge=0 and null_space='use', or solver='spectral'."
             )
         metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
@@ -219,7 +228,12 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             y=labels,
             z=check_vector(z, "z", m, "row of X") if goal is None else goals_of(goal, labels),
             weight=check_weight(sample_weight, m),
-            layout=Layout(n, resolve_cost(self.feature_cost, n, column_names(X)), fit_intercept),
+            layout=Layout(
+                n,
+                resolve_cost(self.feature_cost, n, column_names(X)),
+                fit_intercept,
+                read_null_space(self.null_space),
+            ),
             source=X,
         )
         return data, table

@@ -19,6 +19,7 @@ from spgls.matrix.convert import as_matrix
 from spgls.matrix.pieces import Rows, chosen_rows, cuts
 from spgls.matrix.protocol import Matrix, RowMap
 from spgls.matrix.row_step import on_rows
+from spgls.matrix.squares import column_squares
 from spgls.matrix.work import Work
 
 __all__ = ["BlockedMatrix", "RowBlocks"]
@@ -122,6 +123,13 @@ class BlockedMatrix(ABC):
         for rows, block in self._matrices():
             out += block.moment(extra[rows], None if weight is None else weight[rows], shift)
         return out
+
+    def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
+        """Squared lengths of the columns, the sum of those of the blocks."""
+        total = np.zeros(self.shape[1])
+        for rows, block in self._matrices():
+            total += column_squares(block, None if weight is None else weight[rows], shift)
+        return total
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the blocks' typical rows, by the weight of each block, in one read.

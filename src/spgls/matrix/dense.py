@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
+from spgls.matrix.squares import dense_squares
 from spgls.matrix.work import Work
 
 __all__ = ["DenseMatrix", "panel_moment"]
@@ -127,13 +128,23 @@ class DenseMatrix(InMemory):
         panels = (self.values[piece] for piece in cuts(self.shape[0], rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
 
+    def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
+        """Squared lengths of the columns, block by block."""
+        total = np.zeros(self.shape[1])
+        for rows, block in self._blocks(shift):
+            total += dense_squares(block, None if weight is None else weight[rows], None)
+        return total
+
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""
         if weight is None:
             first = self.values[:_TYPICAL]
         else:
             first = self.values[np.flatnonzero(weight)[:_TYPICAL]]
-        return np.asarray(first.mean(axis=0, dtype=np.float64))
+        mean = first.mean(axis=0, dtype=np.float64)
+        # A column of equal numbers less one of them is exactly zero; less their mean, perhaps not.
+        one = first[0].astype(np.float64)
+        return np.asarray(np.where(abs(mean - one) <= 64 * EPS * abs(one), one, mean))
 
     def take(self, rows: Rows) -> DenseMatrix:
         """Some rows."""

@@ -189,13 +189,15 @@ def range_basis(columns: Array) -> Array:
     return np.ascontiguousarray(q[:, :rank])
 
 
-def flush_columns(columns: Array, before: Vector, dimension: int) -> None:
+def flush_columns(columns: Array, before: Vector, dimension: int) -> float:
     """Set columns to zero, in place, of which a projection left nothing but rounding.
 
-    ``dimension`` is that of the space projected away.
+    ``dimension`` is that of the space projected away. Returned is the norm of what was there.
     """
     after = np.sqrt(np.einsum("ij,ij->j", columns, columns))
-    columns[:, after <= ROUNDING * max(dimension, 1) * before] = 0.0
+    flat = after <= ROUNDING * max(dimension, 1) * before
+    columns[:, flat] = 0.0
+    return float(np.linalg.norm(after[flat]))
 
 
 def _scale(factor: Vector | None, v: Array) -> Array:

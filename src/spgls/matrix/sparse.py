@@ -165,6 +165,30 @@ class SparseMatrix(InMemory):
         total[n:, :n] = cross.T
         return total
 
+    def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
+        """Squared lengths of the columns, from what is stored; entries stored in parts add up."""
+        (m, n), (inner, outer) = self.shape, self._split(shift)
+        total = np.zeros(n)
+        for piece, block in self._pieces(inner):
+            if not self.values.has_canonical_format:
+                # Parts of an entry are rounded as they are, even if they cancel.
+                block = abs(block)
+                block.sum_duplicates()
+            squares = np.square(block.data)
+            if self._by_rows:
+                if weight is not None:
+                    squares *= np.repeat(weight[piece], np.diff(block.indptr))
+                total += np.bincount(block.indices, weights=squares, minlength=n)
+            else:
+                if weight is not None:
+                    squares *= weight[block.indices]
+                column = np.repeat(np.arange(piece.stop - piece.start), np.diff(block.indptr))
+                total[piece] = np.bincount(column, squares, minlength=piece.stop - piece.start)
+        if outer is not None:
+            size = float(m if weight is None else weight.sum())
+            total = np.square(np.sqrt(total) + np.abs(outer) * np.sqrt(size))
+        return total
+
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of full columns, zero elsewhere; None without full columns."""
         if not self._full.any():

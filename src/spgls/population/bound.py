@@ -58,7 +58,7 @@ def interval_bound(
     high: Vector,
     ridge: float = 0.0,
 ) -> Vector:
-    """Lower bound of ``phi`` on each interval ``[low, high]``, rounding accounted for.
+    """Lower bound of ``phi`` of a game taken for exact, on each interval ``[low, high]``.
 
     Parameters
     ----------
@@ -76,16 +76,17 @@ def interval_bound(
     ndarray of shape (T,)
     """
     with np.errstate(all="ignore"):
-        sections = Sections(game, np.asarray(gammas), np.asarray(shares), ridge)
+        sections = Sections(game.as_computed, np.asarray(gammas), np.asarray(shares), ridge)
         unit = sections.units.t
         low, high = np.atleast_1d(low) / unit, np.atleast_1d(high) / unit
         bound = np.full(low.shape, -np.inf)
         inner = (low > 0.0) & np.isfinite(high)
         if inner.any():
             ends = low[inner], high[inner]
-            bound[inner] = taylor_bound(sections, between(sections, *ends), *ends)[0]
+            dual = between(sections, *ends)
+            bound[inner] = taylor_bound(sections, dual, *ends, np.inf)[0]
         for i in np.flatnonzero(~inner):
-            bound[i] = end_bound(sections, float(low[i]), float(high[i]))
+            bound[i] = end_bound(sections, float(low[i]), float(high[i]), np.inf)
     return np.asarray(np.maximum(bound, 0.0) * sections.units.length**2)
 
 
@@ -128,9 +129,12 @@ def _margin(sections: Sections, dual: Dual) -> Numbers:
 
 
 def taylor_bound(
-    sections: Sections, dual: Dual, low: Vector, high: Vector
+    sections: Sections, dual: Dual, low: Vector, high: Vector, upper: float
 ) -> tuple[Vector, Vector]:
     """Bound on each interval from the Lagrangian at a point inside, and the rounding allowed for.
+
+    Both the rounding of its evaluation and what it did to the game, for every predictor of the
+    interval.
 
     Parameters
     ----------
@@ -140,6 +144,8 @@ def taylor_bound(
         The Lagrangian at one point of each interval.
     low, high : ndarray of shape (T,)
         Ends, in the problem's units.
+    upper : float
+        A loss that some predictor has; the bound is of no interest above it.
     """
     m, nu = dual.m, dual.nu
     # A hair more than the interval, for the rounding of its logarithms.
@@ -149,7 +155,8 @@ def taylor_bound(
     _, _, size_zz, size_zd, _ = dual.sizes.T
     slope_size = dual.dd * m.e1 + sections.ridge * m.t + abs(nu) * m.tau
     slope_size += 2.0 * (m.bend * size_zz + m.u * size_zd)
-    curvature, curvature_size = _least_curvature(sections, dual, low, high, reach)
+    curvature, curvature_size, most = _least_curvature(sections, dual, low, high, reach)
+    charge = sections.rounding.charge(*most, nu, upper)
     margin = _margin(sections, dual)
     margin += _ULPS * reach * (slope_size + reach * curvature_size)
     left = back * (0.5 * curvature * back - slope)
@@ -158,13 +165,17 @@ def taylor_bound(
     inside = (curvature > 0.0) & (-back < vertex) & (vertex < ahead)
     change = np.where(inside, 0.5 * slope * vertex, np.minimum(left, right))
     # What is not a number is no bound.
-    return np.fmax(dual.value + change - margin, -np.inf), margin
+    bound = sections.rounding.charged(dual.value + change - margin, charge, upper)
+    return np.fmax(bound, -np.inf), margin + charge
 
 
 def _least_curvature(
     sections: Sections, dual: Dual, low: Vector, high: Vector, reach: Vector
-) -> tuple[Vector, Vector]:
-    """Lower bound of the second derivative of ``psi`` in ``log t``, and the size of its terms."""
+) -> tuple[Vector, Vector, tuple[Vector, Vector]]:
+    """Lower bound of the second derivative of ``psi`` in ``log t``, and the size of its terms.
+
+    Also the largest ``tau`` and root of ``k`` on each interval.
+    """
     groups, n = sections.groups, sections.groups.finite
     m, nu = dual.m, dual.nu
     s, c = groups.left(np.array([low, high]))
@@ -199,7 +210,9 @@ def _least_curvature(
     rate = sections.ridge - nu * groups.honest
     size += 4.0 * dual.dd * spans.dot(groups.apart) + abs(rate) * high
     linear = rate * np.where(rate < 0.0, high, low)
-    return moving + dual.dd * falls.dot(groups.apart) + linear, size
+    tau = groups.honest * high + w_max.dot(groups.reach)
+    most = tau, np.sqrt((c_max * c_max).dot(groups.shares))
+    return moving + dual.dd * falls.dot(groups.apart) + linear, size, most
 
 
 def _least_quadratic(first: Array, second: Array, low: Array, high: Array) -> Array:
@@ -213,7 +226,7 @@ def _least_quadratic(first: Array, second: Array, low: Array, high: Array) -> Ar
     return np.asarray((2.0 * first * s * (2.0 - 3.0 * s) + second * (1.0 - 2.0 * s)).min(axis=0))
 
 
-def crude_start(sections: Sections, t: float) -> float:
+def crude_start(sections: Sections, t: float, upper: float) -> float:
     """Bound on ``[0, t]`` at next to no cost: errors are labels less what was predicted at most.
 
     A group's errors are ``s h + c z - y``, at least ``|y| - |h| - c|z|`` long.
@@ -221,20 +234,26 @@ def crude_start(sections: Sections, t: float) -> float:
     # In its units no singular value is above one.
     length = sqrt(sections.yy) - sqrt(t)
     size = sqrt(sections.zz)
-    _, pulls = sections.groups.left(t)
+    groups = sections.groups
+    _, pulls = groups.left(t)
     left = [max(length - c * size, 0.0) ** 2 for c in pulls.tolist()]
-    return (1.0 - _ULPS) * float(sections.groups.shares.dot(left)) - _ULPS * sections.yy
+    root_k = np.sqrt((pulls * pulls).dot(groups.shares))
+    charge = float(sections.rounding.plain(np.float64(t), root_k, upper))
+    return (1.0 - _ULPS) * float(groups.shares.dot(left)) - _ULPS * sections.yy - charge
 
 
 def crude_end(sections: Sections, t: float) -> float:
     """The same on ``[t, inf)``: large coefficients cost honest predictions, or a ridge."""
-    square, honest = t * sections.lowest, sections.groups.honest
-    excess = max(sqrt(square) - sqrt(sections.yy), 0.0)
+    rounding = sections.rounding
+    square, honest = t * rounding.proved_lowest(sections.lowest), sections.groups.honest
+    excess = max(sqrt(square) - sqrt(sections.yy) - rounding.kappa * rounding.y, 0.0)
     margin = _ULPS * honest * (square + sections.yy)
     return float(honest * excess**2 - margin + (1.0 - _ULPS) * sections.ridge * t)
 
 
-def end_bound(sections: Sections, low: float, high: float, mu: float | None = None) -> float:
+def end_bound(
+    sections: Sections, low: float, high: float, upper: float, mu: float | None = None
+) -> float:
     """Bound on one interval that may start at zero or end at infinity, over several multipliers.
 
     Parameters
@@ -243,17 +262,23 @@ def end_bound(sections: Sections, low: float, high: float, mu: float | None = No
         The problem.
     low, high : float
         Ends, in its units.
+    upper : float
+        A loss that some predictor has; the bound is of no interest above it.
     mu : float, optional
         Distance from its least value of the multiplier at the end that is neither.
     """
     groups = sections.groups
     if not sections.size and not sections.nullity:
-        return sections.yy if low == 0.0 else np.inf
+        zero = np.float64(0.0)
+        charge = float(sections.rounding.plain(zero, zero, upper))
+        return (1.0 - _ULPS) * sections.yy - charge if low == 0.0 else np.inf
     if mu is None:
         t = high if low == 0.0 else low
         mu = float(sections.evaluate(np.array([t]), LOOSE).mu[0]) if 0.0 < t < np.inf else 1.0
     nu = _trial_multipliers(sections, mu)
     dual = sections.dual(low, nu + sections.lowest)
+    # As it was used: a difference is rounded.
+    nu = dual.nu
     (s_max, c_min), (s_min, c_max) = groups.left(low), groups.left(high)
     # How much a and p fall to the other end.
     falls = s_max * c_max * (1.0 - low / high if 0.0 < low < high < np.inf else 1.0)
@@ -267,10 +292,18 @@ def end_bound(sections: Sections, low: float, high: float, mu: float | None = No
     most = np.where((s_min <= 0.5) & (s_max >= 0.5), 0.25, np.maximum(one, other))
     rise = float((most - one).dot(groups.reach))
     fall = float((one - np.minimum(one, other)).dot(groups.reach))
-    lost += np.fmax(nu * rise, -nu * fall)
-    rate = sections.ridge - nu * groups.honest
+    # What rounding did to the game grows with tau, like the price that the multiplier asks.
+    here = dual.m.tau
+    most_tau = float(groups.honest * high + most.dot(groups.reach)) if high < np.inf else here
+    root_k = np.sqrt((c_max * c_max).dot(groups.shares))
+    rounding = sections.rounding.for_every_norm if high == np.inf else sections.rounding
+    by_norm, charge = rounding.linear(np.float64(most_tau), root_k, nu, upper)
+    price = nu + by_norm
+    lost += np.fmax(price * rise, -price * fall) + by_norm * here
+    rate = sections.ridge - price * groups.honest
     lost += np.where(rate < 0.0, -rate * (high - low), 0.0)
-    return float(np.fmax.reduce(dual.value - lost - margin - _ULPS * lost, initial=-np.inf))
+    bound = sections.rounding.charged(dual.value - lost - margin - _ULPS * lost, charge, upper)
+    return float(np.fmax.reduce(bound, initial=-np.inf))
 
 
 def _trial_multipliers(sections: Sections, mu: float) -> Vector:

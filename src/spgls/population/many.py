@@ -18,7 +18,7 @@ from spgls.population.far import far_margin
 from spgls.population.grid import GamesGrid
 from spgls.population.moments import column
 from spgls.population.multiplier import inner
-from spgls.population.optimum import PopulationSolution, confirm_single, solve_population
+from spgls.population.optimum import PopulationSolution, confirms, solve_population
 from spgls.population.search import FLOOR, STEP
 from spgls.population.section import Sections
 from spgls.reduction.reduced import ReducedGame
@@ -139,7 +139,8 @@ def _solve_single(
 ) -> np.ndarray:
     """Games against one strength: sphere problems, where their own dual bounds confirm them."""
     small = solve_sphere_many(game, gammas, tol=tol, ulps=ulps)
-    sure = np.flatnonzero(confirm_single(game, small, dual_bounds(game, gammas, small), tol)[1])
+    bound = dual_bounds(game.as_computed, gammas, small, small.value)
+    sure = np.flatnonzero(confirms(game, small, bound, tol))
     rows = np.asarray(names[sure])
     s = small.s[sure]
     found.x[rows], found.fill[rows] = small.x[sure] / s[:, None], small.fill[sure] / s

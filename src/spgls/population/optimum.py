@@ -16,7 +16,7 @@ from spgls.population.section import Section, Sections
 from spgls.reduction.reduced import ReducedGame
 from spgls.sphere import SmallSolution, SmallSolutions, dual_bound, solve_sphere
 
-__all__ = ["PopulationSolution", "confirm_single", "phi", "solve_population"]
+__all__ = ["PopulationSolution", "confirms", "phi", "solve_population"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,14 @@ class PopulationSolution:
     value : float
         Learner's sum of squares, the ridge term included.
     lower_bound : float
-        No predictor reaches a smaller value; rounding is accounted for. Minus infinity if no
-        proof was asked for.
+        No predictor reaches a smaller value, whatever rounding did to the game. Minus infinity if
+        no proof was asked for.
+    upper : float
+        What the bound presupposes: a predictor with no larger loss exists.
     proved : bool
         Whether the proof reached the gap asked for.
+    ended : bool
+        Whether the proof was not cut short.
     outcome : {"unique", "several", "unattained"}
         Whether the optimum is unique, one of several (the smallest ``t`` is returned), or only
         approached as the coefficients grow.
@@ -57,7 +61,9 @@ class PopulationSolution:
     nu: float
     value: float
     lower_bound: float
+    upper: float
     proved: bool
+    ended: bool
     outcome: Outcome
     steps: int
     intervals: int
@@ -161,11 +167,34 @@ def _honest(game: ReducedGame, ridge: float, tol: float, certify: bool) -> Popul
     x = game.sigma * game.eta / (game.d + ridge)
     t = float(x @ x)
     value = ridge * float(game.eta**2 @ (1.0 / (game.d + ridge))) + float(game.r_yy)
-    lower = (1 - 16 * EPS) * value if certify else -np.inf
-    proved = certify and bool(value - lower <= max(tol, FLOOR) * game.yy)
+    upper = value + tol * game.yy
+    lower = -np.inf
+    if certify:
+        # Whoever does better has no larger norm than these.
+        reach = upper / ridge if ridge > 0.0 else np.inf
+        lowest = game.rounding.proved_lowest(game.lowest)
+        if lowest > 0.0:
+            reach = min(reach, (sqrt(upper) + sqrt(game.yy)) ** 2 / lowest)
+        if not game.size + game.nullity:
+            reach = 0.0
+        zero, nu = np.zeros(1), np.array([ridge])
+        charge = float(game.rounding.charge(zero + reach, zero, nu, upper)[0])
+        lower = max(0.0, (1 - 16 * EPS) * value - charge)
     several = ridge == 0.0 and game.nullity > 0
-    outcome: Outcome = "several" if several else "unique"
-    return PopulationSolution(x, 0.0, t, ridge, value, lower, proved, outcome, 0, 0)
+    return PopulationSolution(
+        x=x,
+        fill=0.0,
+        t=t,
+        nu=ridge,
+        value=value,
+        lower_bound=lower,
+        upper=upper,
+        proved=certify and value - lower <= max(tol, FLOOR) * game.yy,
+        ended=True,
+        outcome="several" if several else "unique",
+        steps=0,
+        intervals=0,
+    )
 
 
 def _single(
@@ -173,9 +202,12 @@ def _single(
 ) -> PopulationSolution | None:
     """One strength: the sphere problem, unless its own dual bound does not confirm it."""
     small = solve_sphere(game, gamma, tol=tol, ulps=ulps)
-    lower, sure = confirm_single(game, small, dual_bound(game, gamma, small), tol)
-    if not sure:
-        return None
+    upper = small.value + tol * game.yy
+    bound = dual_bound(game, gamma, small, upper)
+    if not confirms(game, small, bound, tol):
+        alone = dual_bound(game.as_computed, gamma, small, upper)
+        if not confirms(game, small, alone, tol):
+            return None
     x, fill = small.x / small.s, small.fill / small.s
     return PopulationSolution(
         x=x,
@@ -183,18 +215,20 @@ def _single(
         t=float(x @ x) + fill**2,
         nu=float(small.nu),
         value=float(small.value),
-        lower_bound=float(lower) if certify else -np.inf,
-        proved=certify and bool(small.value - lower <= max(tol, FLOOR) * game.yy),
+        lower_bound=max(0.0, min(bound, small.value)) if certify else -np.inf,
+        upper=upper,
+        proved=certify and bool(confirms(game, small, bound, tol)),
+        ended=True,
         outcome=small.outcome,
         steps=small.steps,
         intervals=0,
     )
 
 
-def confirm_single(
+def confirms(
     game: ReducedGame, small: SmallSolution | SmallSolutions, bound: Numbers, tol: float
-) -> tuple[Numbers, Numbers]:
-    """Lower bounds of games against one strength, and whether they confirm the optima.
+) -> Numbers:
+    """Whether dual bounds confirm optima of games against one strength.
 
     Parameters
     ----------
@@ -203,13 +237,12 @@ def confirm_single(
     small : SmallSolution or SmallSolutions
         The optimum of one game, or those of many.
     bound : float or ndarray of shape (C,)
-        Dual bounds, without rounding.
+        Dual bounds.
     tol : float
         Gap, in units of ``|y|^2``.
     """
-    rounding = 16 * EPS * (game.yy + small.c**2 * game.zz)
-    lower = np.minimum(np.maximum(bound - rounding, 0.0), small.value)
-    return lower, small.value - lower <= max(tol, FLOOR) * game.yy + 2 * rounding
+    rounding = 64 * EPS * (game.yy + small.c**2 * game.zz)
+    return small.value - bound <= max(tol, FLOOR) * game.yy + rounding
 
 
 def _search(
@@ -218,7 +251,7 @@ def _search(
     """Search, prove, and return to the game's own units."""
     search = Search(sections, tol)
     search.run()
-    lower, intervals = prove(search, max_intervals) if certify else (-np.inf, 0)
+    lower, intervals, ended = prove(search, max_intervals) if certify else (-np.inf, 0, True)
     units, outcome = sections.units, search.outcome
     t, value = search.best_t, search.best_value
     x, fill, nu = np.zeros(game.size), 0.0, 0.0
@@ -235,7 +268,9 @@ def _search(
         nu=nu * units.sigma**2,
         value=value * units.length**2,
         lower_bound=min(lower, value) * units.length**2,
+        upper=search.upper * units.length**2,
         proved=certify and value - lower <= search.gap,
+        ended=ended,
         outcome=outcome,
         steps=search.steps,
         intervals=intervals,

@@ -26,8 +26,10 @@ _CONVEX = 0.05
 Intervals = tuple[Vector, Vector]
 
 
-def prove(search: Search, max_intervals: int) -> tuple[float, int]:
+def prove(search: Search, max_intervals: int) -> tuple[float, int, bool]:
     """Lower bound of ``phi`` on all of ``t >= 0``, and the number of intervals it took.
+
+    Also whether it is as good as rounding allows, and not cut short.
 
     Parameters
     ----------
@@ -38,14 +40,14 @@ def prove(search: Search, max_intervals: int) -> tuple[float, int]:
     """
     if search.best_value <= search.gap or search.coarse.t.size > max_intervals:
         # A sum of squares is not negative.
-        return 0.0, 0
+        return 0.0, 0, search.best_value <= search.gap
     waiting, settled, count = _ends(search, max_intervals)
     dual, low, high = _first_intervals(search)
     # The least bound known of what waits to be examined again; of ends, that of a sum of squares.
-    doubt = 0.0 if waiting else inf
+    doubt, ended = 0.0 if waiting else inf, True
     while True:
         count += low.size
-        bound, margin = taylor_bound(search.sections, dual, low, high)
+        bound, margin = taylor_bound(search.sections, dual, low, high, search.upper)
         value = dual.value
         _improve(search, low, high, value, margin)
         goal = _goal(search)
@@ -61,11 +63,11 @@ def prove(search: Search, max_intervals: int) -> tuple[float, int]:
             break
         low, high = (np.concatenate(ends) for ends in zip(*waiting, strict=True))
         if count + low.size > max_intervals:
-            settled = min(settled, doubt)
+            settled, ended = min(settled, doubt), False
             break
         dual = between(search.sections, low, high)
         waiting, doubt = [], inf
-    return min(max(0.0, settled), search.best_value), count
+    return min(max(0.0, settled), search.best_value), count, ended
 
 
 def _improve(search: Search, low: Vector, high: Vector, value: Vector, margin: Vector) -> None:
@@ -144,20 +146,21 @@ def _ends(search: Search, max_intervals: int) -> tuple[list[Intervals], float, i
     """
     sections, coarse, goal = search.sections, search.coarse, _goal(search)
     beyond: list[tuple[float, float]] = []
-    t, first = float(coarse.t[0]), crude_start(sections, float(coarse.t[0]))
+    upper = search.upper
+    t, first = float(coarse.t[0]), crude_start(sections, float(coarse.t[0]), upper)
     if first < goal:
-        first = end_bound(sections, 0.0, t, float(coarse.mu[0]))
+        first = end_bound(sections, 0.0, t, upper, float(coarse.mu[0]))
     while first < goal and t > 1e-60 and len(beyond) < max_intervals:
         beyond.append((t * exp(-_MORE), t))
         t *= exp(-_MORE)
-        first = end_bound(sections, 0.0, t)
+        first = end_bound(sections, 0.0, t, upper)
     t, last = float(coarse.t[-1]), crude_end(sections, float(coarse.t[-1]))
     if last < goal:
-        last = end_bound(sections, t, inf, float(coarse.mu[-1]))
+        last = end_bound(sections, t, inf, upper, float(coarse.mu[-1]))
     while last < goal and t < 1e60 and len(beyond) < max_intervals:
         beyond.append((t, t * exp(_MORE)))
         t *= exp(_MORE)
-        last = end_bound(sections, t, inf)
+        last = end_bound(sections, t, inf, upper)
     low, high = np.array(beyond).reshape(-1, 2).T
     return [(low, high)] if beyond else [], min(first, last), 2
 

@@ -54,6 +54,11 @@ class Search:
         self.best: Section | None = None
         self.best_t, self.best_value = 0.0, sections.yy
 
+    @property
+    def upper(self) -> float:
+        """A loss that some predictor has, measured or computed: the incumbent's and some more."""
+        return self.best_value + 4.0 * self.gap
+
     def evaluate(self, t: Numbers, tol: float = EXACT, guess: Numbers | None = None) -> Section:
         """``phi`` at several ``t`` or a single one, counted."""
         self.steps += t.size if isinstance(t, np.ndarray) else 1

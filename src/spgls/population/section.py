@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -162,6 +162,8 @@ class Sections:
     ) -> None:
         units = Units.of(game)
         self.units = units
+        # Intervals know the norms that they pay for.
+        self.rounding = replace(game.rounding.scaled(units.sigma, units.length), worth=1.0)
         self.groups = GroupMoments([gamma / units.t for gamma in gammas], shares)
         self.ridge: Numbers = ridge / units.sigma**2
         size = units.length**2

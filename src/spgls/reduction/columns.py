@@ -8,6 +8,7 @@ it resolves what the data itself resolves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +16,19 @@ from scipy.linalg import eigh, lapack, qr, solve_triangular, svd
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import flush_columns
+from spgls.reduction.dependence import Dependence
 from spgls.reduction.layout import Layout
 from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, canonical_direction, eigen, remainders
+from spgls.reduction.rounding import Rounding, kappa_of, kappa_of_factor
 from spgls.reduction.sums import Origin, Sizes, triangle
 
 __all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
+#: Of columns of unit length, what less than this is left of beside the others is avoided, if asked.
+_HARDLY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,9 @@ class ColumnReduction(Reduction):
         return self.origin.intercepts(coef, self.intercepts_at_origin(coef, alpha))
 
 
-def reduce_moments(layout: Layout, moment: Array, origin: Origin) -> ColumnReduction | None:
+def reduce_moments(
+    layout: Layout, moment: Array, origin: Origin, rows: int
+) -> ColumnReduction | None:
     """Reduce through second moments; None where their digits cannot decide a rank.
 
     Parameters
@@ -81,6 +88,8 @@ def reduce_moments(layout: Layout, moment: Array, origin: Origin) -> ColumnReduc
         Moments of columns, labels, goals and, with an intercept, ones.
     origin : Origin
         What was subtracted from the rows before they were multiplied.
+    rows : int
+        How many rows were added up, at most.
     """
     n, k = layout.columns, len(layout.changeable)
     if k == 0:
@@ -91,38 +100,91 @@ def reduce_moments(layout: Layout, moment: Array, origin: Origin) -> ColumnReduc
     eliminated = _eliminate_free(layout, moment, scale, raw)
     if eliminated is None:
         return None
-    kept, free_map, means = eliminated
+    kept, free_map, means, tail = eliminated
     same = np.array_equal(moment[n], moment[n + 1])
     if same:
         kept[k + 1] = kept[k]
         kept[:, k + 1] = kept[:, k]
+    targets = np.sqrt(moment[n, n]), np.sqrt(moment[n + 1, n + 1])
+    reach = sizes_with_free(layout, np.append(scale, targets), free_map)
     scale = scale[layout.changeable]
     if layout.price is not None:
         scale = scale * layout.price
     d, vectors = eigen(kept[:k, :k])
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut
-    sigma, vectors = np.sqrt(d[seen]), vectors[:, seen]
-    eta, zeta = np.ascontiguousarray((kept[k:, :k] @ vectors) / sigma)
+    along = kept[k:, :k].dot(vectors)
+    if layout.avoids_null:
+        # Where the data hardly varies, its rank is for unsquared columns of unit length to tell.
+        there = np.count_nonzero(np.diag(kept)[:k])
+        if there and not d[k - there] > max(cut, _CERTAINLY_NOT * scale.max() ** 2):
+            return None
+        tail = np.zeros(2)
+        d, vectors, along = d[seen], vectors[:, seen], along[:, seen]
+    elif not seen.all():
+        # Rounding decided that these are null: they keep what they could explain.
+        tail = np.hypot(tail, np.sqrt(np.square(along[:, ~seen]).sum(axis=1)))
+        d, vectors, along = d[seen], vectors[:, seen], along[:, seen]
+    sigma = np.sqrt(d)
+    eta, zeta = np.ascontiguousarray(along / sigma)
     if same:
         zeta = eta
     gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
+    nullity = 0 if layout.avoids_null else k - len(sigma)
+    kappa = kappa_of(rows, n) + 4 * k * EPS * (nullity > 0)
+    least = 0.0
+    if len(sigma) and nullity == 0:
+        least = max(0.0, float(d[0]) / reach[0] ** 2 - kappa) ** 0.5
+    r_yy, r_zz = float(kept[k, k] - eta.dot(eta)), float(kept[k + 1, k + 1] - zeta.dot(zeta))
     game = ReducedGame(
         sigma=sigma,
         eta=eta,
         zeta=zeta,
-        r_yy=max(0.0, float(kept[k, k] - eta @ eta)),
-        r_yz=float(kept[k, k + 1] - eta @ zeta),
-        r_zz=max(0.0, float(kept[k + 1, k + 1] - zeta @ zeta)),
-        nullity=k - len(sigma),
+        r_yy=max(0.0, r_yy),
+        r_yz=float(kept[k, k + 1] - eta.dot(zeta)),
+        r_zz=max(0.0, r_zz),
+        nullity=nullity,
         free_gap=max(0.0, sizes.gap - gap),
+        rounding=Rounding(
+            kind="squared",
+            kappa=kappa,
+            reach=reach[0],
+            y=reach[1],
+            z=reach[2],
+            tail_y=float(tail[0]),
+            tail_z=float(tail[1]),
+            least=least,
+            slack=max(0.0, -r_yy) + max(0.0, -r_zz),
+        ),
     )
     return ColumnReduction(
         layout, game, sizes, True, scale, raw, cut, vectors, free_map, means, origin
     )
 
 
-def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduction:
+def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[float, float, float]:
+    """Sizes of priced data, labels and goals, each with what was subtracted from it.
+
+    A column less its fit on the immutable ones has the rounding of both.
+    """
+    n, own = layout.columns, sizes
+    if layout.price is not None:
+        own = sizes[np.append(layout.changeable, [n, n + 1])]
+        own[:-2] *= layout.price
+    if len(layout.immutable):
+        own = own + sizes[layout.immutable].dot(np.abs(free_map))
+    y, z = own[-2:].tolist()
+    data = own[:-2]
+    return float(data.dot(data)) ** 0.5, y, z
+
+
+def reduce_triangle(
+    layout: Layout,
+    rows: Array,
+    origin: Origin,
+    count: int,
+    dependence: Callable[[], Dependence] | None = None,
+) -> ColumnReduction:
     """Reduce through a triangular factor, or any few rows that have the moments of the data.
 
     Parameters
@@ -133,6 +195,10 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduct
         Columns, labels, goals and, with an intercept, ones; by the square roots of weights.
     origin : Origin
         What was subtracted from the rows.
+    count : int
+        How many rows they stand for, at most.
+    dependence : callable, optional
+        Tells which columns depend exactly on the others; asked only if some seem to.
     """
     n, lead, free = layout.columns, int(layout.fit_intercept), layout.immutable
     k, f = len(layout.changeable), len(free)
@@ -151,38 +217,80 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduct
         scale, before = scale * layout.price, before * layout.price
     # An immutable column that is constant up to rounding is the intercept over again.
     fixed = factor[:, lead : lead + f]
+    apart = np.ones(n, dtype=bool)
     flush_columns(fixed[lead:], raw[free], lead)
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
-    free_map, rest = _split_free(factor[lead:, lead:], f)
-    flush_columns(rest[:, :k], before, lead + f)
+    known = factor[lead:, lead : lead + f + k].copy()
+    free_map, rest, rank = _split_free(factor[lead:, lead:], f)
+    lost = flush_columns(rest[:, :k], before, lead + f)
     norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
     # Goals that differ from the labels by what the learner may choose freely equal them.
     same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
     corner = _square(triangle(rest))
     core, targets, tail = corner[:k, :k], corner[:k, k:], corner[k:, k:]
-    sigma, left, vectors = _graded_svd(core)
+    sigma, left, vectors, cut = _graded_svd(core, _HARDLY if layout.avoids_null else 0.0)
     coordinates = left.T @ targets
     outside = np.vstack([targets - left @ coordinates, tail])
     # Coordinates below the rounding of their vector are zero, and lowest singular values that
     # differ by rounding are one: the hard case is decided by such equalities.
-    coordinates[np.abs(coordinates) <= 8 * EPS * norms] = 0.0
+    tiny = np.abs(coordinates) <= 8 * EPS * norms
+    zeroed = np.linalg.norm(np.where(tiny, coordinates, 0.0), axis=0)
+    coordinates[tiny] = 0.0
     if len(sigma):
         sigma = np.where(sigma <= (1 + 64 * EPS) * sigma.min(), sigma.min(), sigma)
     # What is left of labels and goals below rounding of their norms is nothing.
     left_over = np.sqrt(np.einsum("ij,ij->j", outside, outside))
-    outside[:, left_over <= 32 * np.sqrt(k + 2) * EPS * norms] = 0.0
+    nothing = left_over <= 32 * np.sqrt(k + 2) * EPS * norms
+    outside[:, nothing] = 0.0
+    zeroed += np.where(nothing, left_over, 0.0)
     if same:
         coordinates[:, 1] = coordinates[:, 0]
         outside[:, 1] = outside[:, 0]
     gap = np.concatenate([coordinates, outside]) @ [1.0, -1.0]
+    left_over, snapped = remainders(outside, norms)
+    kappa = kappa_of_factor(count, n) + cut
+    reach, size_y, size_z = sizes_with_free(layout, after, free_map)
+    reach = float(np.hypot(reach, lost / kappa))
+    size_y, size_z = (np.array([size_y, size_z]) + zeroed / kappa).tolist()
+    short = rank < np.count_nonzero(after[free]) or len(sigma) < np.count_nonzero(scale)
+    free_rows = all_rows = count
+    if short and dependence is not None and not layout.avoids_null:
+        columns, free_rows, all_rows = dependence()
+        apart[columns] = False
+    certain = rank in (np.count_nonzero(apart[free] & (after[free] > 0.0)), free_rows - lead)
+    certain |= layout.avoids_null
+    least = 0.0
+    if short and layout.avoids_null:
+        # Only these directions are used, and each of them shows in predictions.
+        least = _least_shown(scale, vectors, sigma, reach)
+    elif certain and len(sigma) == np.count_nonzero(apart[layout.changeable] & (scale > 0.0)):
+        columns = np.concatenate([free, layout.changeable])
+        least = _least_singular(known, np.concatenate([after[free], scale]), apart[columns], f)
+    elif certain and 0 < len(sigma) == all_rows - lead - rank:
+        # As many directions as there are rows: predictions are then what they may be, and only
+        # the norm that they take is in doubt.
+        least = float(sigma.min()) / reach / 2
+    least = max(0.0, least - kappa)
+    if same:
+        size_y = size_z = size_y + size_z
     game = ReducedGame(
         sigma=sigma,
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
-        **remainders(outside, norms),
-        nullity=k - len(sigma),
+        **left_over,
+        nullity=0 if layout.avoids_null else k - len(sigma),
         free_gap=max(0.0, sizes.gap - float(gap @ gap)),
+        rounding=Rounding(
+            kind="factor",
+            kappa=kappa,
+            reach=reach,
+            y=size_y,
+            z=size_z,
+            least=least,
+            # Immutable columns are free: where rounding decides their rank, nothing is certain.
+            slack=snapped if certain else np.inf,
+        ),
     )
     return ColumnReduction(
         layout, game, sizes, False, scale, raw, 0.0, vectors, free_map, means, origin
@@ -191,14 +299,15 @@ def reduce_triangle(layout: Layout, rows: Array, origin: Origin) -> ColumnReduct
 
 def _eliminate_free(
     layout: Layout, moment: Array, scale: Vector, raw: Vector
-) -> tuple[Array, Array, Vector] | None:
+) -> tuple[Array, Array, Vector, Vector] | None:
     """Moments of changeable columns, labels and goals after intercept and immutable columns.
 
-    Also the map to the immutable coefficients, and the means; None where rounding would decide.
+    Also the map to the immutable coefficients, the means, and what columns taken for constant may
+    have explained of labels and goals; None where rounding would decide.
     ``scale`` and ``raw`` are the sizes of the columns less the origin, and as they came.
     """
     n, free = layout.columns, layout.immutable
-    means, rest = np.zeros(n + 2), moment
+    means, rest, tail = np.zeros(n + 2), moment, np.zeros(2)
     if layout.fit_intercept:
         # Ones explain first: only so are coefficients of columns that depend on each other those
         # of centred columns.
@@ -213,6 +322,14 @@ def _eliminate_free(
             if (~flat[free] & (left[free] < _CERTAINLY_NOT * scale[free] ** 2)).any():
                 return None
         constant = np.flatnonzero(flat)
+        doubtful = flat & (scale > 0.0)
+        if doubtful.any():
+            if doubtful[free].any():
+                return None
+            size = 8 * EPS * raw[doubtful]
+            if layout.cost is not None:
+                size = size * np.sqrt(layout.cost[doubtful])
+            tail = np.linalg.norm(size) * np.sqrt(np.diag(moment)[n : n + 2])
         rest[constant] = 0.0
         rest[:, constant] = 0.0
     order, kept = np.append(layout.changeable, [n, n + 1]), rest
@@ -232,7 +349,7 @@ def _eliminate_free(
         most = 1 - _CERTAINLY_NOT
         if any(b - a > most * abs(b) for b, a in zip(before, after, strict=True)):
             return None
-    return kept, free_map, means
+    return kept, free_map, means, tail
 
 
 def _target_squares(gram: Array) -> tuple[float, float, float]:
@@ -246,9 +363,10 @@ def _certain_inverse(gram: Array) -> Array | None:
     root = np.sqrt(np.diag(gram))
     unit = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
     values, vectors = eigh(gram * np.outer(unit, unit), check_finite=False)
-    if ((values > _CERTAINLY_ZERO * len(root)) & (values < _CERTAINLY_NOT)).any():
-        return None
     kept = values >= _CERTAINLY_NOT
+    # Columns of zeros have no say; any other that depends on the rest does so up to rounding.
+    if np.count_nonzero(kept) < np.count_nonzero(root):
+        return None
     scaled = unit[:, None] * vectors[:, kept]
     return np.asarray((scaled / values[kept]) @ scaled.T)
 
@@ -260,15 +378,55 @@ def _square(factor: Array) -> Array:
     return square
 
 
-def _split_free(factor: Array, f: int) -> tuple[Array, Array]:
+def _least_shown(sizes: Vector, vectors: Array, sigma: Vector, reach: float) -> float:
+    """What bounds coefficients along some directions by predictions; see :class:`Rounding`.
+
+    By the sizes of columns, or by that of all of them together.
+    """
+    if not len(sigma):
+        return 1.0
+    norm = float(np.linalg.norm(sizes[:, None] * vectors / sigma, 2))
+    more = max(1.0, reach / float(np.linalg.norm(sizes)))
+    return float(max(1.0 / (norm * more * len(sizes) ** 0.5), float(sigma.min()) / reach))
+
+
+def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) -> float:
+    """Lower bound of what bounds coefficients by predictions; zero if it is not known.
+
+    The smallest singular value of the columns that stand ``apart``, over their sizes and the root
+    of their number. Columns that depend on them change their norm, by as much as their sizes
+    differ; the first ``free`` ones cost nothing.
+    """
+    there = sizes > 0.0
+    kept = there & apart
+    k = np.count_nonzero(kept)
+    if k == 0:
+        return 1.0
+    columns = triangle(factor[:, kept] / sizes[kept])
+    if len(columns) < k:
+        return 0.0
+    inverse, info = lapack.dtrtri(np.asfortranarray(columns))
+    if info:
+        return 0.0
+    norm = float(np.linalg.norm(np.triu(inverse)))
+    if not norm < 1e15:
+        return 0.0
+    others, own = (sizes[free:][mask[free:]] for mask in (there & ~apart, kept))
+    ratio = float(np.linalg.norm(others) * np.linalg.norm(1.0 / own)) if len(own) else 0.0
+    return 1.0 / (norm * (k**0.5 + 4 * ratio))
+
+
+def _split_free(factor: Array, f: int) -> tuple[Array, Array, int]:
     """Eliminate the first ``f`` columns: their least squares map, and what is left of the others.
+
+    Also their rank.
 
     Dependent columns among the first leave rows of the triangle that still speak of the others;
     a pivoted decomposition hands those rows back. The map is then the smallest, by columns of unit
     length.
     """
     if f == 0:
-        return np.zeros((0, factor.shape[1])), factor
+        return np.zeros((0, factor.shape[1])), factor, 0
     head, others = factor[:f, :f], factor[:f, f:]
     norms = np.linalg.norm(head, axis=0)
     unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
@@ -284,23 +442,26 @@ def _split_free(factor: Array, f: int) -> tuple[Array, Array]:
         across, lower = qr(r[:rank].T, mode="economic", check_finite=False)
         solved = across @ solve_triangular(lower, turned[:rank], trans="T", check_finite=False)
         free_map[pivot] = solved * unit[pivot, None]
-    return free_map, np.vstack([turned[rank:], factor[f:, f:]])
+    return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank
 
 
-def _graded_svd(core: Array) -> tuple[Vector, Array, Array]:
+def _graded_svd(core: Array, hardly: float) -> tuple[Vector, Array, Array, float]:
     """Singular values and vectors, accurate for columns of very different scale.
+
+    Also what was cut off of the columns, relative to their lengths. Columns of which less than
+    ``hardly`` would be left beside the others count as dependent.
 
     The rank is decided on columns of unit length; preconditioned Jacobi then gives even the
     smallest singular values to high relative accuracy.
     """
     k = core.shape[0]
     if not core.any():
-        return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0))
+        return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0)), 0.0
     norms = np.linalg.norm(core, axis=0)
     unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
     q, r, pivot = qr(core * unit, pivoting=True, check_finite=False)
     diagonal = np.abs(np.diag(r))
-    rank = int((diagonal > 8 * k * EPS * diagonal[0]).sum())
+    rank = int((diagonal > max(8 * k * EPS, hardly) * diagonal[0]).sum())
     rows = np.empty((rank, k))
     rows[:, pivot] = r[:rank] * norms[pivot]
     values, right, left, work, _, info = lapack.dgejsv(rows.T, joba=2, jobu=0, jobv=0, jobr=0)
@@ -311,4 +472,9 @@ def _graded_svd(core: Array) -> tuple[Vector, Array, Array]:
         left_t, sigma, right_t = svd(rows, full_matrices=False, check_finite=False)
         left, right = left_t, right_t.T
     kept = sigma > 0.0
-    return sigma[kept], (q[:, :rank] @ left)[:, kept], right[:, kept]
+    cut = float(np.linalg.norm(r[rank:, rank:])) if rank < k else 0.0
+    if hardly > 0.0 and cut > 8 * k * EPS:
+        # What these directions show beside the columns that stand for them.
+        left, sigma, turn = svd(core @ right, full_matrices=False, check_finite=False)
+        return sigma, left, right @ turn.T, 0.0
+    return sigma[kept], (q[:, :rank] @ left)[:, kept], right[:, kept], cut

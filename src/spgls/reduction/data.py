@@ -10,7 +10,13 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.types import EPS, Array, Vector
-from spgls.base.validation import check_cost, check_flag, check_vector, check_weight
+from spgls.base.validation import (
+    check_choice,
+    check_cost,
+    check_flag,
+    check_vector,
+    check_weight,
+)
 from spgls.base.vector import dot, norm
 from spgls.game.response import Provider
 from spgls.matrix import (
@@ -27,7 +33,12 @@ from spgls.matrix.lazy import ROUNDING
 from spgls.reduction.layout import Layout, times
 from spgls.reduction.sums import Origin, Sizes
 
-__all__ = ["GameData"]
+__all__ = ["GameData", "read_null_space"]
+
+
+def read_null_space(null_space: Any) -> bool:
+    """Whether coefficients have to stay where the data varies."""
+    return check_choice(null_space, "null_space", ("use", "avoid")) == "avoid"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +68,7 @@ class GameData:
         fit_intercept: Any = False,
         feature_cost: Any = None,
         sample_weight: Any = None,
+        null_space: Any = "use",
     ) -> GameData:
         """Validate what a user passed."""
         matrix = as_matrix(X, check_finite=False)
@@ -70,6 +82,7 @@ class GameData:
                 n,
                 cost=check_cost(feature_cost, n),
                 fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+                avoids_null=read_null_space(null_space),
             ),
             source=X,
         )
@@ -183,6 +196,27 @@ class GameData:
             return np.zeros((m, 0))
         block = np.hstack(columns)
         return range_basis(times(self.root_weight, block))
+
+    @cached_property
+    def free_condition(self) -> float:
+        """Least singular value of the columns of :attr:`free_basis` before it, at unit length.
+
+        One without immutable columns, zero where rounding decides how many count.
+        """
+        if not len(self.layout.immutable):
+            return 1.0
+        fixed = self._immutable_columns()
+        if self.layout.fit_intercept:
+            fixed = np.column_stack([np.ones(len(fixed)), fixed - fixed.mean(axis=0)])
+        fixed = times(self.root_weight, fixed)
+        norms = np.linalg.norm(fixed, axis=0)
+        unit = fixed[:, norms > 0.0] / norms[norms > 0.0]
+        if not unit.shape[1]:
+            return 1.0
+        if unit.shape[1] > unit.shape[0]:
+            return 0.0
+        least = float(np.linalg.svd(unit, compute_uv=False)[-1])
+        return least if least > 1e-12 else 0.0
 
     @cached_property
     def projected(self) -> ProjectedMatrix | ScaledMatrix:

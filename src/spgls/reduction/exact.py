@@ -6,6 +6,7 @@ On the side of the columns the data is first added up: that is all that its rows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from spgls.base.types import Array
 from spgls.matrix import Matrix, block_length
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
+from spgls.reduction.dependence import exact_dependence
 from spgls.reduction.reduction import Reduction
 from spgls.reduction.rows import reduce_rows_by_gram, reduce_rows_by_qr
 from spgls.reduction.sums import triangle
@@ -68,14 +70,15 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
         return None
     moment = moment_of(data, [(slice(None), data.matrix)])
     data.check_finite(moment)
-    return reduce_moments(data.layout, moment, data.origin)
+    return reduce_moments(data.layout, moment, data.origin, data.matrix.shape[0])
 
 
 def reduce_by_qr(data: GameData) -> ColumnReduction:
     """Reduce through a triangular factor of the data, built from blocks of rows."""
     data.check_finite()
     rows = few_rows(data, [(slice(None), data.matrix)])
-    return reduce_triangle(data.layout, rows, data.origin)
+    dependence = partial(exact_dependence, data)
+    return reduce_triangle(data.layout, rows, data.origin, data.matrix.shape[0], dependence)
 
 
 def moment_of(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:

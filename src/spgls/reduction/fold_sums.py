@@ -20,6 +20,7 @@ from spgls.base.types import Array, Vector
 from spgls.matrix import Matrix, block_length
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
+from spgls.reduction.dependence import Dependence, exact_dependence
 from spgls.reduction.exact import Engine, few_rows, moment_of
 from spgls.reduction.sums import triangle
 
@@ -165,6 +166,14 @@ class Pieces:
         kept = np.flatnonzero(counts)
         return np.asarray(np.tensordot(counts[kept], self.moments[kept], axes=1))
 
+    def _dependence(self) -> Dependence:
+        """Of all of the data: what depends in all of the rows depends in some of them."""
+        return self._all_dependence
+
+    @cached_property
+    def _all_dependence(self) -> Dependence:
+        return exact_dependence(self.data)
+
     def reduce(self, counts: Vector, engine: Engine) -> ColumnReduction | None:
         """Reduce a set in which each piece is so many times.
 
@@ -180,12 +189,12 @@ class Pieces:
         ColumnReduction or None
             None where squaring the data leaves a rank undecided.
         """
-        layout, origin = self.data.layout, self.data.origin
+        layout, origin, count = self.data.layout, self.data.origin, self.data.matrix.shape[0]
         if engine == "gram":
-            return reduce_moments(layout, self.moment(counts), origin)
+            return reduce_moments(layout, self.moment(counts), origin, count)
         kept = np.flatnonzero(counts)
         rows = np.vstack([np.sqrt(counts[k]) * self.triangles[k] for k in kept])
-        return reduce_triangle(layout, rows, origin)
+        return reduce_triangle(layout, rows, origin, count, self._dependence)
 
     def reduce_all(self, engine: Engine) -> ColumnReduction | None:
         """Reduce all of the data."""

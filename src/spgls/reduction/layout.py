@@ -25,11 +25,15 @@ class Layout:
     fit_intercept : bool
         Whether the learner chooses an intercept. In sums over rows it is a column of ones, which
         explains what it can before any other column does.
+    avoids_null : bool
+        Whether coefficients stay in the row space of the data: none in directions in which it does
+        not vary.
     """
 
     columns: int
     cost: Vector | None = None
     fit_intercept: bool = False
+    avoids_null: bool = False
 
     @cached_property
     def changeable(self) -> np.ndarray:

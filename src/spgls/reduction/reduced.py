@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from spgls.base.types import Vector
+from spgls.reduction.rounding import Rounding
 
 __all__ = ["ReducedGame"]
+
+EXACT = Rounding()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,8 @@ class ReducedGame:
     free_gap : float
         Squared norm of the part of ``y - z`` that intercept and immutable features explain.
         Populations need it; a single strength does not.
+    rounding : Rounding
+        How far all this may be from the data it came from; exact by default.
     """
 
     sigma: Vector
@@ -42,6 +47,7 @@ class ReducedGame:
     r_zz: float
     nullity: int = 0
     free_gap: float = 0.0
+    rounding: Rounding = EXACT
     d: Vector = field(init=False, repr=False)
     yy: float = field(init=False, repr=False)
     yz: float = field(init=False, repr=False)
@@ -58,6 +64,11 @@ class ReducedGame:
     def size(self) -> int:
         """Number of singular directions."""
         return int(self.sigma.shape[0])
+
+    @cached_property
+    def as_computed(self) -> ReducedGame:
+        """The same numbers, taken for exact: what a solver has to answer for."""
+        return replace(self, rounding=EXACT)
 
     @cached_property
     def top(self) -> float:

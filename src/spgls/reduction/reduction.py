@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -47,6 +48,9 @@ class Reduction(ABC):
     cut : float
         Squared singular values up to this may have been taken for zero.
     """
+
+    #: Whether the game tells all that may be wrong with it.
+    complete: ClassVar[bool] = True
 
     layout: Layout
     game: ReducedGame
@@ -92,7 +96,9 @@ class Reduction(ABC):
     def roundings(
         self, v: Array, *, s: Vector, c: Vector, nu: Vector, value: Vector, filled: np.ndarray
     ) -> Vector:
-        """Bounds on what rounding in the reduction can have done to the values of games.
+        """What rounding in the reduction can have done to the losses of these predictors.
+
+        Bounds on all predictors rest on the game's own account of it.
 
         Parameters
         ----------
@@ -129,6 +135,15 @@ class Reduction(ABC):
             return np.zeros(len(c))
         outside = game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz
         return np.asarray(np.maximum(outside, 0.0) * self.cut / (self.cut + np.maximum(nu, 0.0)))
+
+    def storing_roundings(
+        self, coef: Array, intercept: Vector, objective: Vector, s: Vector
+    ) -> Vector:
+        """What storing predictors, a column each, can have done to their losses."""
+        columns = np.broadcast_to(self.raw, len(coef))
+        linear = np.sqrt(np.square(columns) @ np.square(coef))
+        error = EPS * s * (linear + abs(intercept) * np.sqrt(self.sizes.weight))
+        return np.asarray(2 * np.sqrt(np.maximum(objective, 0.0)) * error + error**2)
 
     def evaluation_rounding(
         self, coef: Vector, intercept: float, objective: float, *, s: float, c: float
@@ -172,18 +187,20 @@ def eigen(gram: Array) -> tuple[Vector, Array]:
     return values, vectors
 
 
-def remainders(outside: Array, before: Vector) -> dict[str, float]:
+def remainders(outside: Array, before: Vector) -> tuple[dict[str, float], float]:
     """Gram matrix of what is left of labels and goals; equal ones are made exactly equal.
 
-    ``before`` holds their norms before anything was projected away, the unit of rounding.
+    ``before`` holds their norms before anything was projected away, the unit of rounding. Also by
+    how much that may have changed a loss.
     """
     r = outside.T @ outside
     r_yy, r_yz, r_zz = float(r[0, 0]), float(r[0, 1]), float(r[1, 1])
     bound = float(np.sqrt(r_yy) * np.sqrt(r_zz))
+    given = r_yz
     r_yz = min(max(r_yz, -bound), bound)
     if abs(r_zz - r_yz) <= _ULPS * np.sqrt(r_zz) * float(before.sum()):
         r_yz = r_zz
-    return {"r_yy": r_yy, "r_yz": r_yz, "r_zz": r_zz}
+    return {"r_yy": r_yy, "r_yz": r_yz, "r_zz": r_zz}, 2 * abs(r_yz - given)
 
 
 def canonical_direction(basis: Array, *, inside: bool) -> Vector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -24,6 +25,8 @@ class KrylovReduction(ReductionByData):
     upper bound. How far below it the optimum over all predictors can lie is for the solver to say,
     and is kept here as :attr:`truncation`.
     """
+
+    complete: ClassVar[bool] = False
 
     space: KrylovSpace
     vectors: Array  # coordinates of the Ritz vectors in the basis
@@ -98,7 +101,7 @@ def reduce_krylov(data: GameData, space: KrylovSpace) -> KrylovReduction:
         r_yy=max(0.0, yy - float(eta @ eta)),
         r_yz=max(0.0, yy - float(eta @ eta)) if same else yz - float(eta @ zeta),
         r_zz=max(0.0, zz - float(zeta @ zeta)),
-        nullity=int(certainly_singular(data)),
+        nullity=int(certainly_singular(data) and not data.layout.avoids_null),
         free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
     )
     size = float(np.sqrt(top))

@@ -8,8 +8,9 @@ back as combinations of rows, so no object of the size of ``n`` squared is ever 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import svd
@@ -20,6 +21,7 @@ from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
 from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import ReductionByData, eigen, remainders
+from spgls.reduction.rounding import Rounding, kappa_of, kappa_of_factor
 from spgls.reduction.sums import triangle
 
 __all__ = ["RowReduction", "reduce_rows_by_gram", "reduce_rows_by_qr"]
@@ -48,12 +50,10 @@ class RowReduction(ReductionByData):
         """As on the column side, but a kernel matrix perturbs the value through the residual."""
         if not self.squared:
             return super().roundings(v, s=s, c=c, nu=nu, value=value, filled=filled)
-        game = self.game
         base = self._target_size(c) ** 2
-        top = game.top
         positive = nu > 0.0
         share = np.divide(value, nu, out=np.zeros_like(nu), where=positive)
-        right = 8 * EPS * (base + top**2 * share) + self.unseen(c, nu)
+        right = 8 * EPS * (base + self.game.top**2 * share) + self.unseen(c, nu)
         return np.where(positive, right, np.where(filled, np.inf, 8 * EPS * base))
 
     @cached_property
@@ -78,33 +78,65 @@ def reduce_rows_by_gram(data: GameData) -> RowReduction:
     """Reduce through the kernel matrix ``(PA)(PA)'``."""
     m = data.matrix.shape[0]
     kernel = np.zeros((m, m))
-    raw = 0.0
-    for panel, size in _projected_panels(data):
+    raw = own = lost = 0.0
+    for panel, size, centred, flushed in _projected_panels(data):
         kernel += panel @ panel.T
-        raw += size
+        raw, own, lost = raw + size, own + centred, lost + flushed
     scale = float(np.sqrt(max(np.trace(kernel), 0.0)))
     d, vectors = eigen(kernel)
     cut = 4 * m * EPS * max(float(d[-1]), EPS * raw)
     seen = d > cut
-    return _finish(data, np.sqrt(d[seen]), vectors[:, seen], True, scale, np.sqrt(raw), cut)
+    kappa = kappa_of(data.matrix.shape[1], m) + 4 * m * EPS
+    rounding = _rounding(data, "kernel", kappa, own, lost)
+    sigma, sizes = np.sqrt(d[seen]), (scale, float(np.sqrt(raw)), cut)
+    return _finish(data, sigma, vectors[:, seen], sizes, rounding)
 
 
 def reduce_rows_by_qr(data: GameData) -> RowReduction:
     """Reduce through a triangular factor of ``(PA)'``, built from blocks of columns."""
     m = data.matrix.shape[0]
     factor = np.zeros((0, m))
-    raw = 0.0
-    for panel, size in _projected_panels(data):
-        raw += size
+    raw = own = lost = 0.0
+    for panel, size, centred, flushed in _projected_panels(data):
+        raw, own, lost = raw + size, own + centred, lost + flushed
         factor = triangle(np.vstack([factor, panel.T]))
     scale = float(np.linalg.norm(factor))
     _, sigma, right = svd(factor, full_matrices=False, check_finite=False)
     seen = sigma > 4 * m * EPS * max(float(sigma[0]), EPS * np.sqrt(raw))
-    return _finish(data, sigma[seen], right[seen].T, False, scale, np.sqrt(raw), 0.0)
+    kappa = kappa_of_factor(data.matrix.shape[1], m)
+    kappa += (40 * np.sqrt(m) + 4 * m * np.sqrt(m - np.count_nonzero(seen))) * EPS
+    rounding = _rounding(data, "factor", kappa, own, lost)
+    return _finish(data, sigma[seen], right[seen].T, (scale, float(np.sqrt(raw)), 0.0), rounding)
 
 
-def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
-    """Blocks of columns of ``PA``, and the squared size of the same columns as they came."""
+def _rounding(
+    data: GameData, kind: Literal["factor", "kernel"], kappa: float, own: float, lost: float
+) -> Rounding:
+    """What rounding can have done, from squared sizes of the data after its shift.
+
+    The basis of what is projected away is wrong by its own rounding over the least singular value
+    of the columns it comes from.
+    """
+    kappa *= 1.0 + 1.0 / data.free_condition if data.free_condition else np.inf
+    before = data.projected_targets[1]
+    y, z = before.tolist()
+    if np.array_equal(*data.projected_targets[0].T):
+        y = z = y + z
+    return Rounding(
+        kind=kind,
+        kappa=kappa,
+        reach=float(np.sqrt(own + lost / kappa**2)) if kappa < np.inf else 0.0,
+        y=y,
+        z=z,
+        slack=0.0 if kappa < np.inf else np.inf,
+    )
+
+
+def _projected_panels(data: GameData) -> Iterator[tuple[Array, float, float, float]]:
+    """Blocks of columns of ``PA``, and the squared size of the same columns as they came.
+
+    Also that after their means were subtracted, and that of what was taken for rounding.
+    """
     data.check_finite()
     m = data.matrix.shape[0]
     width = block_length(m, at_least=64)
@@ -120,20 +152,20 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float]]:
         if data.layout.fit_intercept:
             piece = piece - piece.mean(axis=0)
         piece = times(data.root_weight, piece * price[columns][wanted])
+        own = float(np.einsum("ij,ij->", piece, piece))
         for _ in range(2):
             piece = piece - basis @ (basis.T @ piece)
-        flush_columns(piece, np.sqrt(squares[wanted]) * price[columns][wanted], basis.shape[1])
-        yield piece, size
+        before = np.sqrt(squares[wanted]) * price[columns][wanted]
+        lost = flush_columns(piece, before, basis.shape[1])
+        yield piece, size, own, lost**2
 
 
 def _finish(
     data: GameData,
     sigma: Vector,
     vectors: Array,
-    squared: bool,
-    scale: float,
-    raw: float,
-    cut: float,
+    sizes: tuple[float, float, float],
+    rounding: Rounding,
 ) -> RowReduction:
     targets, before = data.projected_targets
     coordinates = vectors.T @ targets
@@ -143,12 +175,23 @@ def _finish(
     limit = 32 * np.sqrt(len(targets)) * EPS * np.linalg.norm(targets, axis=0)
     outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
     gap = targets[:, 0] - targets[:, 1]
+    avoids = data.layout.avoids_null
+    if avoids and len(sigma) and rounding.kind == "factor":
+        least = max(0.0, float(sigma.min()) / rounding.reach - rounding.kappa)
+        rounding = replace(rounding, least=least)
+    elif rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free_basis.shape[1]:
+        # As many directions as there are rows: only the norms of coefficients are in doubt.
+        least = max(0.0, (float(sigma.min()) / rounding.reach - rounding.kappa) / 2)
+        rounding = replace(rounding, least=least)
+    left_over, snapped = remainders(outside, before)
     game = ReducedGame(
         sigma=sigma,
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
-        **remainders(outside, before),
-        nullity=len(data.layout.changeable) - len(sigma),
+        **left_over,
+        nullity=0 if avoids else len(data.layout.changeable) - len(sigma),
         free_gap=max(0.0, data.sizes.gap - float(gap @ gap)),
+        rounding=replace(rounding, slack=rounding.slack + snapped),
     )
-    return RowReduction(data.layout, game, data.sizes, squared, scale, raw, cut, data, vectors)
+    squared = rounding.kind == "kernel"
+    return RowReduction(data.layout, game, data.sizes, squared, *sizes, data, vectors)

@@ -14,9 +14,9 @@ from spgls.reduction import Reduction, reduce_spectral
 from spgls.reduction.data import GameData
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers.recover import (
+    Clock,
     Mask,
     Task,
-    bound_rounding,
     loss_of,
     loss_rounding,
     recover,
@@ -26,7 +26,13 @@ from spgls.solvers.small import Optima, solve_small
 from spgls.solvers.solution import Solution
 from spgls.sphere import Certificate, build_certificate
 
-__all__ = ["Engine", "certify_predictor", "on_trusted_reductions", "solve_by_reduction"]
+__all__ = [
+    "Engine",
+    "certify_predictor",
+    "on_trusted_reductions",
+    "solve_by_reduction",
+    "solve_task",
+]
 
 Engine = Literal["auto", "gram", "qr"]
 #: Solves games, given as a task, on a reduced game.
@@ -122,30 +128,34 @@ def certify_predictor(
 ) -> Certificate:
     """Judge any predictor by the best value of the game.
 
-    The bound is the game's, so only the objective and the residual of the optimality conditions
-    depend on the predictor; both are measured on the data.
+    The bound is that of a solution of the same game; only the objective and the residual of the
+    optimality conditions depend on the predictor, and both are measured on the data.
     """
-    reduction = reduce_spectral(data, "qr")
+    task = Task("spectral", data, [who], ridge, _TIGHT, Clock())
+    best = solve_by_reduction(task, "auto", solve_task)[0].certificate
+    reduction = reduce_spectral(data, "qr" if "qr" in data.reductions else "gram")
     assert reduction is not None
-    tol = _TIGHT if isinstance(who, Population) else 1e-9
-    optima = solve_small(reduction.game, [who], ridge, tol)
-    groups = Groups(who)
-    v = reduction.lift_many(optima.x, optima.fill)
-    reached = groups.at(priced_norm(coef, data.layout.cost))
+    reached = Groups(who).at(priced_norm(coef, data.layout.cost))
     prediction = data.matrix.apply(coef) + intercept
     loss = loss_of(data, reached, prediction)
     penalty = ridge * reached.t
     return build_certificate(
         reduction.game,
         objective=loss + penalty,
-        bound=float(optima.bound[0]),
+        bound=best.lower_bound,
         kkt_residual=slope_of(data, reached, coef, prediction, ridge),
-        bound_rounding=float(bound_rounding(reduction, v, optima, [groups.at(optima.t[0])])[0]),
+        bound_rounding=0.0,
         objective_rounding=loss_rounding(reduction, reached, coef, intercept, loss)
         + 4 * EPS * penalty,
         label_size=data.loss(data.y),
-        kind="proved" if optima.proved[0] else "estimated",
+        kind=best.kind,
+        among=best.among,
     )
+
+
+def solve_task(game: ReducedGame, task: Task) -> Optima:
+    """The games of a task, on a reduced game."""
+    return solve_small(game, task.games, task.ridge, task.tol)
 
 
 def slope_of(data: GameData, at: Reached, coef: Vector, prediction: Vector, ridge: float) -> float:

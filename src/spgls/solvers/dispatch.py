@@ -13,14 +13,23 @@ from spgls.solvers.registry import PathSolver, PopulationSolver, Solver
 from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Solution
 from spgls.solvers.spectral import Spectral
+from spgls.solvers.units import units_of
 
 __all__ = ["check_knows", "play"]
 
 
-def check_knows(solver: Solver, population: Population, ridge: float) -> None:
+def check_knows(
+    solver: Solver, population: Population, ridge: float, avoids_null: bool = False
+) -> None:
     """Refuse a game that a solver does not know."""
-    if is_paper_game(population, ridge) or isinstance(solver, PopulationSolver):
+    paper = is_paper_game(population, ridge)
+    if (paper and not avoids_null) or isinstance(solver, PopulationSolver):
         return
+    if avoids_null:
+        raise ValueError(
+            f"solver {solver.capabilities.name!r} plays the game as stated; got "
+            "null_space='avoid'. Pass null_space='use', or solver='spectral'."
+        )
     raise ValueError(
         f"solver {solver.capabilities.name!r} solves games against one strength of provider "
         f"without a ridge; got {population} with ridge {ridge:g}. Use solver='spectral'."
@@ -52,9 +61,24 @@ def play(
         Tolerance, limits, callback.
     """
     for population in populations:
-        check_knows(solver, population, ridge)
+        check_knows(solver, population, ridge, data.layout.avoids_null)
     check_memory(solver, data, len(populations))
     games = [as_game(population, ridge) for population in populations]
+    units = units_of(data)
+    if units is None:
+        return _play(solver, data, games, ridge, controls)
+    told = [units.people(game) for game in games]
+    found = _play(solver, units.told(data), told, units.ridge(ridge), controls)
+    return tuple(units.back(one, game) for one, game in zip(found, games, strict=True))
+
+
+def _play(
+    solver: Solver,
+    data: GameData,
+    games: Sequence[float | Population],
+    ridge: float,
+    controls: Controls,
+) -> tuple[Solution, ...]:
     if len(data.layout.changeable) == 0:
         # Nobody can react, so there is no game to solve.
         return Spectral().solve_path(data, games, controls, ridge)

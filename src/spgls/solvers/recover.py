@@ -26,13 +26,13 @@ from spgls.solvers.chunks import column_chunks
 from spgls.solvers.small import Optima
 from spgls.solvers.solution import Solution, Stats, Status, status_of
 from spgls.sphere import build_certificate
+from spgls.sphere.certificate import EVERY, SEEN
 
 __all__ = [
     "Clock",
     "Mask",
     "Points",
     "Task",
-    "bound_rounding",
     "loss_of",
     "loss_rounding",
     "recover",
@@ -161,7 +161,7 @@ def recover(
     coef = data.layout.coefficients(v, reduction.free_part(v, np.array([at.pull for at in best])))
     reach = priced_norms(coef, data.layout.cost).tolist()
     reached = [one.at(t) for one, t in zip(groups, reach, strict=True)]
-    rounding = bound_rounding(reduction, v, optima, best)
+    rounding = _rounding_at(reduction, v, optima, best)
     measured = _Measured(data, coef, reached)
     clock.lap("recovery")
     some, rest = _NONE, _FIRST
@@ -171,13 +171,12 @@ def recover(
     if len(some):
         pull = np.array([reached[i].pull for i in some])
         measured.intercept[some] = reduction.intercepts(coef[:, some], pull)
-        measured.loss[some] = (optima.value - task.ridges * optima.t)[some]
-        # The values belong to perturbed data, and so do the predictors.
-        measured.rounding[some] = 2 * rounding[some]
         clock.lap("recovery", reduction.reads)
     for few in column_chunks(data, rest):
         measured.measure(few, reduction)
         clock.lap("recovery", 1.0)
+    # A loss about large means is better known to sums about an origin than to predictions.
+    measured.improve(reduction, optima.value - task.ridges * optima.t, rounding)
     label_size, ridges = data.loss(data.y), task.ridges.tolist()
     predictors = np.ascontiguousarray(coef.T)
     solutions = []
@@ -194,11 +193,13 @@ def recover(
             game,
             objective=objective,
             bound=float(optima.bound[i]),
+            upper=float(optima.upper[i]),
             kkt_residual=float(optima.slope[i]),
-            bound_rounding=float(rounding[i]),
+            bound_rounding=0.0 if reduction.complete else float(rounding[i]),
             objective_rounding=float(measured.rounding[i]) + 4 * EPS * penalty,
             label_size=label_size,
-            kind="proved" if optima.proved[i] else "estimated",
+            tol=task.tol,
+            among=SEEN if data.layout.avoids_null else EVERY,
         )
         solutions.append(
             Solution(
@@ -212,7 +213,7 @@ def recover(
                     task.tol,
                     optima.outcome[i] if len(data.layout.changeable) else "least squares",
                     representable=i not in lost and representable(game, at.t),
-                    otherwise=Status.INACCURATE if optima.proved[i] else Status.ITERATION_LIMIT,
+                    otherwise=Status.INACCURATE if optima.ended[i] else Status.ITERATION_LIMIT,
                 ),
                 solver=task.name,
                 certificate=certificate,
@@ -270,11 +271,23 @@ def loss_rounding(
 
 
 class _Measured:
-    """Intercepts and losses of predictors, and the rounding of the latter."""
+    """Intercepts and losses of predictors, and the rounding of the latter; infinite until then."""
 
     def __init__(self, data: GameData, coef: Array, reached: list[Reached]) -> None:
         self._data, self._coef, self._reached = data, coef, reached
         self.intercept, self.loss, self.rounding = np.zeros((3, len(reached)))
+        self.rounding += np.inf
+
+    def improve(self, reduction: Reduction, value: Vector, rounding: Vector) -> None:
+        """Take losses from the reduction where they have not been measured, or not as well."""
+        if not (2 * rounding < self.rounding).any():
+            return
+        s = np.array([sqrt(at.a) for at in self._reached])
+        # The values belong to perturbed data, and so do the predictors, which were rounded besides.
+        own = 2 * rounding + reduction.storing_roundings(self._coef, self.intercept, value, s)
+        better = own < self.rounding
+        better &= ~(abs(value - self.loss) > own + self.rounding)
+        self.loss[better], self.rounding[better] = value[better], own[better]
 
     def measure(self, some: np.ndarray, reduction: Reduction) -> None:
         """Predict every row by some of them, in one read."""
@@ -291,10 +304,8 @@ class _Measured:
             self.intercept[i], self.loss[i], self.rounding[i] = intercept, loss, rounding
 
 
-def bound_rounding(
-    reduction: Reduction, v: Array, optima: Optima, best: Sequence[Reached]
-) -> Vector:
-    """What rounding in the reduction can have done to the values of games."""
+def _rounding_at(reduction: Reduction, v: Array, optima: Optima, best: Sequence[Reached]) -> Vector:
+    """What rounding in the reduction can have done to the losses of its own optima."""
     # Where rounding may have chosen the optimum it may have chosen the goals' weight too.
     sure = (optima.unique & (optima.t > 0.0)).tolist()
     return reduction.roundings(

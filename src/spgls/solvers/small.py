@@ -12,14 +12,14 @@ from math import isfinite, sqrt
 
 import numpy as np
 
+from spgls.base.each import Each, column
 from spgls.base.types import Array, Vector
 from spgls.game.providers import Population
 from spgls.population import PopulationSolution, solve_population
 from spgls.population.groups import Groups, Reached
-from spgls.population.optimum import confirm_single
+from spgls.population.optimum import confirms
 from spgls.reduction.reduced import ReducedGame
 from spgls.sphere import SmallSolutions, dual_bounds, solve_sphere_many, stationarities
-from spgls.sphere.each import Each, column
 
 __all__ = ["ULPS", "Optima", "as_game", "is_paper_game", "solve_small"]
 
@@ -53,11 +53,13 @@ class Optima:
     nu, room : ndarray of shape (G,)
         Multipliers, and their distance from the least ones that prove optimality.
     value, bound : ndarray of shape (G,)
-        Learner's losses, ridge included, and lower bounds of them.
+        Learner's losses, ridge included, and lower bounds of all losses.
+    upper : ndarray of shape (G,)
+        What the bounds presuppose: a predictor with no larger loss exists.
     slope : ndarray of shape (G,)
         Residuals of the optimality conditions, relative to their terms.
-    proved : ndarray of bool
-        Whether the proof reached the gap asked for.
+    ended : ndarray of bool
+        Whether the proof was not cut short.
     outcome : ndarray of {"unique", "several", "unattained"}
         Whether an optimum is unique, the smallest of several, or only approached.
     steps : ndarray of int
@@ -71,14 +73,15 @@ class Optima:
     room: Vector
     value: Vector
     bound: Vector
+    upper: Vector
     slope: Vector
-    proved: np.ndarray
+    ended: np.ndarray
     outcome: np.ndarray
     steps: np.ndarray
 
     @classmethod
     def of_sphere(
-        cls, game: ReducedGame, gammas: Each, small: SmallSolutions, bound: Each
+        cls, game: ReducedGame, gammas: Each, small: SmallSolutions, bound: Each, upper: Each
     ) -> Optima:
         """Solutions of sphere problems, with the bounds that their multipliers prove."""
         columns = (
@@ -89,6 +92,7 @@ class Optima:
             small.nu - small.pole,
             small.value,
             bound,
+            upper,
             stationarities(game, gammas, small),
             np.isfinite(small.nu),
             small.outcome,
@@ -115,8 +119,9 @@ class Optima:
             room=nu + game.lowest,
             value=np.array([one.value for one in found]),
             bound=np.array([one.lower_bound for one in found]),
+            upper=np.array([one.upper for one in found]),
             slope=np.array([_slope(game, m, one, ridge) for m, one in zip(at, found, strict=True)]),
-            proved=np.array([one.proved for one in found], dtype=bool),
+            ended=np.array([one.ended for one in found], dtype=bool),
             outcome=np.array([one.outcome for one in found], dtype="<U10"),
             steps=np.array([one.steps for one in found]),
         )
@@ -195,9 +200,14 @@ def _solve_spheres(game: ReducedGame, gammas: Vector, tol: float) -> Optima:
     # Numbers are faster than arrays of one.
     each = gammas if len(gammas) > 1 else gammas[0]
     small = solve_sphere_many(game, each, tol=tol, ulps=ULPS)
-    bound = dual_bounds(game, each, small)
-    found = Optima.of_sphere(game, each, small, bound)
-    _, sure = confirm_single(game, small, bound, tol)
+    upper = small.value + tol * game.yy
+    bound = dual_bounds(game, each, small, upper)
+    found = Optima.of_sphere(game, each, small, bound, upper)
+    sure = confirms(game, small, bound, tol)
+    if not np.all(sure):
+        # Rounding in the reduction is no fault of the solution.
+        alone = dual_bounds(game.as_computed, each, small, upper)
+        sure = confirms(game, small, alone, tol)
     for i in np.flatnonzero(~sure).tolist():
         groups = Groups(float(gammas[i]))
         try:

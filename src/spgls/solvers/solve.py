@@ -19,8 +19,9 @@ from spgls.base.validation import (
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
 from spgls.solvers import Controls, Solution, Step, play, resolve
-from spgls.solvers.by_reduction import certify_predictor
+from spgls.solvers.judge import judge_predictor
 from spgls.solvers.small import as_game
+from spgls.solvers.units import units_of
 from spgls.sphere import Certificate
 
 __all__ = [
@@ -91,6 +92,7 @@ def solve(
     feature_cost: Any = None,
     sample_weight: Any = None,
     ridge: float = 0.0,
+    null_space: str = "use",
     solver: Any = "auto",
     tol: float = 1e-9,
     max_iter: int | None = None,
@@ -120,6 +122,10 @@ def solve(
         Weights of the rows, not negative.
     ridge : float
         Weight of the penalty ``ridge * sum_j w_j^2/c_j`` on changeable coefficients.
+    null_space : {"use", "avoid"}
+        Whether the predictor may use directions in which the rows never vary, as the game as stated
+        does: they cost nothing there, and everything on rows that do vary. ``"avoid"`` looks for
+        the best predictor among those that do not, and the certificate speaks of those.
     solver : str or solver object
         ``"auto"``, a name from :func:`spgls.solvers.available_solvers`, or an object such as
         ``spgls.solvers.Spectral(engine="qr")``.
@@ -166,6 +172,7 @@ def solve(
         fit_intercept=fit_intercept,
         feature_cost=feature_cost,
         sample_weight=sample_weight,
+        null_space=null_space,
     )
     return play(chosen, data, [population], penalty, controls)[0]
 
@@ -181,12 +188,16 @@ def certify(
     feature_cost: Any = None,
     sample_weight: Any = None,
     ridge: float = 0.0,
+    null_space: str = "use",
 ) -> Certificate:
     """Bound how far a predictor is from the best one, from the data alone.
 
+    Small data is decomposed. Large data is only multiplied with, in as little memory as
+    :func:`solve` takes; then the bound is that of the game solved by ``"krylov"``.
+
     Parameters
     ----------
-    X, y, z, gamma, feature_cost, sample_weight, ridge
+    X, y, z, gamma, feature_cost, sample_weight, ridge, null_space
         The game, as in :func:`solve`.
     coef : array-like of shape (n,)
         Coefficients to judge, from any source.
@@ -219,7 +230,12 @@ def certify(
         fit_intercept=intercept is not None,
         feature_cost=feature_cost,
         sample_weight=sample_weight,
+        null_space=null_space,
     )
     predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
-    return certify_predictor(data, predictor, constant, as_game(population, penalty), penalty)
+    game, units = as_game(population, penalty), units_of(data)
+    if units is None:
+        return judge_predictor(data, predictor, constant, game, penalty)
+    told = units.told(data), units.coef(predictor), constant * units.b, units.people(game)
+    return units.of_certificate(judge_predictor(*told, units.ridge(penalty)))

@@ -8,12 +8,10 @@ from typing import ClassVar
 
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
-from spgls.reduction.reduced import ReducedGame
-from spgls.solvers.by_reduction import Engine, solve_by_reduction
+from spgls.solvers.by_reduction import Engine, solve_by_reduction, solve_task
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.recover import Clock, Task
 from spgls.solvers.registry import Capabilities, register
-from spgls.solvers.small import Optima, solve_small
 from spgls.solvers.solution import Solution
 
 __all__ = ["Spectral"]
@@ -64,8 +62,4 @@ class Spectral:
     ) -> tuple[Solution, ...]:
         """Solve a game for each strength or population, from one reduction."""
         task = Task(self.capabilities.name, data, gammas, ridge, controls.tol, Clock())
-        return solve_by_reduction(task, self.engine, _solve_small)
-
-
-def _solve_small(game: ReducedGame, task: Task) -> Optima:
-    return solve_small(game, task.games, task.ridge, task.tol)
+        return solve_by_reduction(task, self.engine, solve_task)

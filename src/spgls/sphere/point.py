@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from spgls.base.each import Each, any_of, column, dots
 from spgls.base.types import Array, Vector
 from spgls.reduction.reduced import ReducedGame
-from spgls.sphere.each import Each, any_of, column, dots
 from spgls.sphere.pole import Pole, ScaledGame
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spgls.base.each import Each, any_of, choose, column, dots
 from spgls.base.types import EPS, Array, Vector
 from spgls.reduction.reduced import ReducedGame
-from spgls.sphere.each import Each, any_of, choose, column, dots
 
 __all__ = ["Pole", "ScaledGame", "find_pole", "power_of_two", "scale_game", "scale_to_unit"]
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from spgls.base.each import Each, any_of, choose, column, dots
 from spgls.base.types import EPS
 from spgls.reduction.reduced import ReducedGame
-from spgls.sphere.each import Each, any_of, choose, column, dots
 from spgls.sphere.point import (
     SEVERAL,
     UNIQUE,

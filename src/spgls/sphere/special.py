@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spgls.base.each import Each, any_of, choose, dots
 from spgls.base.types import EPS, Vector
-from spgls.sphere.each import Each, any_of, choose, dots
 from spgls.sphere.fixed_norm import solve_fixed_norm
 from spgls.sphere.point import Outcome, SmallSolution, loss, sphere_roots, wanted
 from spgls.sphere.pole import Pole, ScaledGame, find_pole

@@ -184,6 +184,7 @@ def solve_path(
     feature_cost: Any = None,
     sample_weight: Any = None,
     ridge: float = 0.0,
+    null_space: str = "use",
     solver: Any = "auto",
     tol: float = 1e-9,
     max_iter: int | None = None,
@@ -198,7 +199,7 @@ def solve_path(
 
     Parameters
     ----------
-    X, y, z, fit_intercept, feature_cost, sample_weight, ridge
+    X, y, z, fit_intercept, feature_cost, sample_weight, ridge, null_space
         The game, as in :func:`solve`.
     gammas : sequence of float and Population
         Whom to play against: positive strengths, populations, or some of each, in any order.
@@ -244,6 +245,7 @@ def solve_path(
         fit_intercept=fit_intercept,
         feature_cost=feature_cost,
         sample_weight=sample_weight,
+        null_space=null_space,
     )
     solutions = play(chosen, data, populations, penalty, controls)
     stats = replace(latest(solutions), seconds=perf_counter() - started)

@@ -21,14 +21,11 @@ from spgls.base.types import EPS, Vector
 from spgls.solvers.iterative.interpolate import smaller_root
 from spgls.solvers.iterative.iterate import Iterate, Run
 from spgls.solvers.iterative.lanczos import lanczos
-from spgls.solvers.iterative.lowest import LowestPair, lowest_pair
+from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, LowestPair, lowest_pair
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.problem import to_sphere
 
 __all__ = ["Fits", "HardCase", "hard_iterate", "with_hard_case"]
-
-#: Limit on products spent on the smallest eigenvalue of ``H``.
-_LOWEST_PRODUCTS = 200
 
 
 def with_hard_case(run: Run, iterates: Iterator[Iterate]) -> Iterator[Iterate]:
@@ -79,16 +76,24 @@ class HardCase:
             if iterate.multiplier > aim or not (final or near):
                 return iterate
             self._pair = lowest_pair(
-                run.problem, run.controls.generator(), iterate.multiplier, _LOWEST_PRODUCTS
+                run.problem,
+                run.controls.generator(),
+                iterate.multiplier,
+                LOWEST_PRODUCTS,
+                # Few columns are squared for a proof.
+                bound=not run.prover.few_columns,
             )
         pair = self._pair
         excess = pair.value + iterate.multiplier
         if excess > pair.error:
-            return replace(iterate, lowest=pair.value - pair.error)
+            # A proof will rest on what is certain, so the method goes on until that will do.
+            known = pair.value - pair.error if run.prover.few_columns else pair.floor
+            lowest = known if known + iterate.multiplier > 0.0 else pair.value - pair.error
+            return replace(iterate, lowest=lowest, floor=pair.floor)
         # The multiplier is known up to the residual; until then the method goes on.
         if final or iterate.residual <= -excess / 2 or abs(iterate.multiplier) <= aim:
             return None
-        return replace(iterate, lowest=pair.value)
+        return replace(iterate, lowest=pair.value, floor=pair.floor)
 
     def beyond(self, iterate: Iterate) -> Iterator[Iterate]:
         """Iterates from beyond the space of one that was judged."""
@@ -102,7 +107,7 @@ class HardCase:
         trace = np.copysign(aim / 4, pair.vector[-1]) * pair.vector
         for traced in lanczos(problem, problem.g + trace, reorthogonalise=True):
             # Judged by the eigenvalue that its own space may not know yet.
-            judged = replace(traced, lowest=pair.value - pair.error, product=None)
+            judged = replace(traced, lowest=pair.value - pair.error, floor=pair.floor)
             ended = judged.gap <= aim or traced.final
             several = ended and _mirror_excess(judged, pair) <= 2 * aim
             yield replace(judged, final=ended, several=several)

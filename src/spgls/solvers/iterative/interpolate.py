@@ -200,7 +200,6 @@ def _measured(problem: SphereProblem, r: Vector) -> Iterate:
         objective=max(0.0, problem.value(r, product)),
         residual=float(np.linalg.norm(product + problem.g)),
         point=r.copy,
-        product=product.copy,
         final=True,
         several=True,
     )

@@ -13,6 +13,8 @@ from spgls.base.threads import one_blas_thread
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.finish import Ends, finish, proved_gap
+from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, lowest_pair
+from spgls.solvers.iterative.prove import Prover
 from spgls.solvers.solution import Solution, Stats, Status, Step
 from spgls.sphere.operator import SphereProblem, Targets
 
@@ -66,20 +68,19 @@ class Iterate:
         ``|(H + lambda I) r + g|``.
     point : callable
         Makes ``r``; called only for the iterate that is returned.
-    product : callable, optional
-        Makes ``H r`` where the method has it without another read of the data.
     lowest : float, optional
-        Estimate of the smallest eigenvalue of ``H``, where the method has one.
-    norm : float
-        Estimate of ``|H|``, where the method has one; infinite where not.
+        Estimate of the smallest eigenvalue of ``H``, where the method has one: good enough to end
+        by, not to prove by.
+    floor : float
+        What no eigenvalue of ``H`` is below, as far as a random start can tell; zero where nobody
+        looked.
     final : bool
         The method cannot improve on this.
     several : bool
         Known to be one of several optima.
-    prove : callable, optional
-        Bounds the gap of a unit vector ``r``, given ``H r + g``, by this very multiplier, up to
-        rounding, and tells the multiplier with its rounding; for methods whose multiplier is more
-        than a by-product of ``r``.
+    exact : bool
+        Whether the multiplier is more than a by-product of ``r``; then it proves what it proves,
+        and the method ends by its own rule.
     status : Status, optional
         How the method ended, where it knows better than that it cannot improve.
     """
@@ -89,20 +90,19 @@ class Iterate:
     residual: float
     point: Callable[[], Vector]
     lowest: float | None = None
-    product: Callable[[], Vector] | None = None
-    norm: float = np.inf
+    floor: float = 0.0
     final: bool = False
     several: bool = False
-    prove: Callable[[Vector, Vector], tuple[float, float]] | None = None
+    exact: bool = False
     status: Status | None = None
 
     @property
     def gap(self) -> float:
         """Distance of the objective from the optimum, proved for a positive multiplier.
 
-        Infinite for a method that proves in its own way, which also ends by its own rule.
+        Infinite for a method that ends by its own rule.
         """
-        if self.prove is not None:
+        if self.exact:
             return np.inf
         return float(proved_gap(self.residual, self.multiplier + max(self.lowest or 0.0, 0.0)))
 
@@ -125,6 +125,8 @@ class Run:
         Limit on iterations, the user's or the method's own.
     start : float
         When the solve began.
+    prover : Prover
+        What bounds the losses of all predictors.
     stages : dict
         Seconds by stage, kept up to date by methods that work in stages.
     """
@@ -135,6 +137,7 @@ class Run:
     controls: Controls
     limit: int
     start: float
+    prover: Prover
     stages: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -142,7 +145,8 @@ class Run:
         """Start a solve; ``limit`` is the method's own, where the user gave none."""
         start = perf_counter()
         problem = sphere_problem(data, gamma)
-        return cls(name, data, problem, controls, controls.max_iter or limit, start)
+        limit = controls.max_iter or limit
+        return cls(name, data, problem, controls, limit, start, Prover(data))
 
     def at(self, gamma: float) -> Run:
         """The same for another strength; reads and time go on counting."""
@@ -157,6 +161,15 @@ class Run:
     def seconds(self) -> float:
         """Time since the start."""
         return perf_counter() - self.start
+
+    def floor(self, gamma: float, nu: float) -> float:
+        """What no eigenvalue of ``4 H/gamma`` is below, but for a small chance.
+
+        Looked for where the sign of its sum with a multiplier ``nu`` matters.
+        """
+        problem, generator = self.at(gamma).problem, self.controls.generator()
+        pair = lowest_pair(problem, generator, gamma * nu / 4, LOWEST_PRODUCTS)
+        return 4 * pair.floor / gamma
 
     def stats(self, iterations: int) -> Stats:
         """What has been spent so far."""

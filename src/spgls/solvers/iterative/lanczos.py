@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from spgls.base.types import EPS, Array, Vector
+from spgls.base.types import EPS, Vector
 from spgls.base.vector import dot, norm
+from spgls.solvers.iterative.basis import Basis
 from spgls.solvers.iterative.iterate import Iterate
 from spgls.sphere.operator import SphereProblem
 from spgls.sphere.tridiagonal import lowest_eigenvalue, solve_tridiagonal
 
-__all__ = ["Basis", "krylov_start", "lanczos"]
+__all__ = ["krylov_start", "lanczos"]
 
 
 def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iterator[Iterate]:
@@ -52,9 +53,7 @@ def lanczos(problem: SphereProblem, g: Vector, *, reorthogonalise: bool) -> Iter
             objective=problem.p + length * float(h[0]) - multiplier,
             residual=residual,
             point=partial(basis.combine, h),
-            product=partial(_product, basis, d, e, h, w),
             lowest=lowest_eigenvalue(d, e) if multiplier <= 0.0 else None,
-            norm=scale if reorthogonalise else np.inf,
             final=ended,
             several=length == 0.0,
         )
@@ -90,33 +89,3 @@ def krylov_start(g: Vector, length: float) -> Vector:
     q = np.zeros_like(g)
     q[-1] = 1.0
     return q
-
-
-class Basis:
-    """Columns of a basis, in memory that grows with them."""
-
-    def __init__(self, size: int, room: int = 4) -> None:
-        self._columns: Array = np.empty((size, min(room, size)), order="F")
-        self.count = 0
-
-    def append(self, q: Vector) -> None:
-        """Add a column."""
-        if self.count == self._columns.shape[1]:
-            grown = np.empty((len(q), 2 * self.count), order="F")
-            grown[:, : self.count] = self._columns
-            self._columns = grown
-        self._columns[:, self.count] = q
-        self.count += 1
-
-    def inner(self, w: Vector) -> Vector:
-        """Inner products of all columns with a vector."""
-        return np.asarray(self._columns[:, : self.count].T @ w)
-
-    def clear(self, w: Vector) -> float:
-        """Make a vector orthogonal to all columns, in place, and return its norm."""
-        w -= self.combine(self.inner(w))
-        return norm(w)
-
-    def combine(self, h: Vector) -> Vector:
-        """Combination of the first columns."""
-        return np.asarray(self._columns[:, : len(h)] @ h)

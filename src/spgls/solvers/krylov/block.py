@@ -163,7 +163,7 @@ class BlockMethod:
                 self.found[i] = drive(alone, case.beyond(iterate), before=self.histories[i])
                 done[row] = True
             else:
-                points.lowest[row] = judged.lowest or 0.0
+                points.lowest[row], points.floor[row] = judged.lowest or 0.0, judged.floor
         return done
 
     def _finish(self, points: Points, which: np.ndarray, status: Status | None) -> None:

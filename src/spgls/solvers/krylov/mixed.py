@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf, isfinite
 
 import numpy as np
 
 from spgls.base.threads import one_blas_thread
-from spgls.base.types import Array
+from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import Population
 from spgls.population import PopulationSolution, solve_population
-from spgls.population.groups import Groups
+from spgls.population.section import Sections
 from spgls.reduction import KrylovSpace, reduce_krylov
+from spgls.reduction.ritz import certainly_singular
 from spgls.solvers.iterative.interpolate import null_vector
 from spgls.solvers.iterative.iterate import Run
-from spgls.solvers.iterative.lowest import lowest_pair
+from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, LowestPair, lowest_pair
+from spgls.solvers.krylov.branch import Place, Proof, prove_population
+from spgls.solvers.krylov.matrices import Matrices, matrices_at
+from spgls.solvers.krylov.predictor import Measured, measure_predictor
 from spgls.solvers.krylov.projected import Schedule, restart_from
 from spgls.solvers.krylov.truncation import Truncation
-from spgls.solvers.recover import Clock, Task, recover
-from spgls.solvers.small import ULPS, Optima
-from spgls.solvers.solution import Solution, Status, Step
+from spgls.solvers.recover import representable
+from spgls.solvers.small import ULPS
+from spgls.solvers.solution import Solution, Status, Step, status_of
+from spgls.sphere.certificate import Certificate
 from spgls.sphere.operator import SphereProblem
 
 __all__ = ["solve_mixed_krylov"]
-
-#: Limit on products spent on the smallest eigenvalue of the data.
-_LOWEST_PRODUCTS = 200
 
 
 def solve_mixed_krylov(
@@ -52,18 +55,26 @@ def solve_mixed_krylov(
         Weight of the squared priced norm of the coefficients in the learner's objective.
     """
     growth = _Growth(run, population, ridge)
-    with one_blas_thread(run.data.matrix.threaded):
-        growth.run(space)
-        small = growth.small
-        if small is not None and small.nu < 0.0 and growth.status is None:
-            # A multiplier below zero is right only if no eigenvalue below it was left out.
-            generator, most = run.controls.generator(), min(run.limit, _LOWEST_PRODUCTS)
-            pair = lowest_pair(_Squared(run.problem), generator, small.nu, most)
-            if pair.value + small.nu <= pair.error:
-                growth.run(larger(pair.vector[:, None]))
-            else:
-                growth.compare(pair.value - pair.error)
-        return growth.solution()
+    with np.errstate(all="ignore"), one_blas_thread(run.data.matrix.threaded):
+        try:
+            _grow(growth, space, larger)
+            return growth.solution()
+        except ArithmeticError:
+            # Numbers that double precision does not hold.
+            return growth.failure()
+
+
+def _grow(growth: _Growth, space: KrylovSpace, larger: Callable[[Array], KrylovSpace]) -> None:
+    """Extend a space, or a larger one, until it holds the optimum."""
+    growth.run(space)
+    small = growth.small
+    if small is not None and small.nu < 0.0 and growth.status is None:
+        # A multiplier below zero is right only if no eigenvalue below it was left out.
+        pair = growth.lowest(small.nu)
+        if pair.value + small.nu <= pair.error:
+            growth.run(larger(pair.vector[:, None]))
+        else:
+            growth.compare(pair.value - pair.error)
 
 
 class _Squared:
@@ -91,6 +102,7 @@ class _Growth:
         self.small: PopulationSolution | None = None
         self.excess = 0.0
         self.known: dict[int, float] = {}
+        self._pair: LowestPair | None = None
 
     def run(self, space: KrylovSpace) -> None:
         """Extend a space until it holds the optimum, or a limit comes first."""
@@ -138,6 +150,7 @@ class _Growth:
             self.population,
             self.ridge,
             pure=space.starts.shape[1] == 2,
+            singular=certainly_singular(self._run.data),
         )
 
     def _search(self) -> Step:
@@ -193,43 +206,95 @@ class _Growth:
         h: Array = np.linalg.solve(shifted, right).astype(np.float64)
         return a * space.residual(h) ** 2 / above > self.aim
 
+    def lowest(self, nu: float) -> LowestPair:
+        """What is known of the smallest eigenvalue of the squared data."""
+        if self._pair is None:
+            run = self._run
+            generator, most = run.controls.generator(), min(run.limit, LOWEST_PRODUCTS)
+            self._pair = lowest_pair(_Squared(run.problem), generator, nu, most)
+        return self._pair
+
     def solution(self) -> Solution:
-        """What the last reduction leads to, its optimum proved, and what only we know."""
-        run, small = self._run, self._optimum(certify=True)
-        reduction = replace(self.reduction, truncation=self.excess)
-        if small.fill > 0.0 and reduction.game.nullity:
-            squared = _Squared(run.problem)
-            reduction = replace(
-                reduction, null=null_vector(squared.product, squared.size, run.limit)
-            )
-        # The loss is measured on the data.
-        run.problem.passes += 1.0
-        games = [self.population]
-        task = Task(run.name, run.data, games, self.ridge, run.controls.tol, Clock())
-        optima = Optima.of_populations(reduction.game, [Groups(games[0])], [small], self.ridge)
-        (solution,), _ = recover(task, reduction, optima)
-        game = reduction.game
-        top = game.top
-        unit = top * (np.sqrt(game.yy) + np.sqrt(game.zz))
-        missing = self.history[-1].residual / unit if self.history and unit > 0.0 else 0.0
-        proof = replace(
-            solution.certificate,
-            kkt_residual=float(np.hypot(solution.certificate.kkt_residual, missing)),
-            # The span was compared with all of space on a grid of norms, not on intervals.
-            kind="estimated",
+        """What the last reduction leads to, measured on the data, and what no other can reach."""
+        run, small = self._run, self._optimum(certify=False)
+        found = measure_predictor(run, self._lift(small), self.population, self.ridge)
+        allowed = run.controls.tol * run.problem.yy
+        place = Place(found.t, found.loss, max(allowed - found.rounding, allowed / 8))
+        return self._told(found, self._prove(place), small)
+
+    def failure(self) -> Solution:
+        """No coefficients at all, where nothing better is known."""
+        v = np.zeros(self._run.problem.size - 1)
+        found = measure_predictor(self._run, v, self.population, self.ridge)
+        self.status = Status.FAILED
+        return self._told(found, Proof(0.0, "proved", 0), None)
+
+    def _told(self, found: Measured, proof: Proof, small: PopulationSolution | None) -> Solution:
+        run, data, yy = self._run, self._run.data, self._run.problem.yy
+        lower = min(proof.lower, found.loss)
+        gap = found.loss + found.rounding - lower
+        if not isfinite(gap):
+            lower, gap = 0.0, inf
+        # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
+        nothing = yy == 0.0 and gap <= 64 * EPS * data.loss(data.y)
+        certificate = Certificate(
+            lower_bound=lower,
+            gap=gap,
+            relative_gap=0.0 if nothing else gap / yy if yy > 0.0 else inf,
+            kkt_residual=found.slope,
+            kind=proof.kind,
         )
-        ended = self.status
-        if proof.relative_gap <= run.controls.tol:
-            ended = None
-        elif ended is None:
-            # Rounding spoiled it, and the estimate too: certain is that losses are not negative.
-            gap = solution.objective + proof.gap
-            unit = gap / proof.gap if proof.gap > 0.0 else 1.0
-            proof = replace(proof, lower_bound=0.0, gap=gap, relative_gap=proof.relative_gap * unit)
-        return replace(
-            solution,
-            certificate=proof,
-            status=ended or solution.status,
+        return Solution(
+            coef=found.coef,
+            intercept=found.intercept,
+            alpha=found.t / np.array(self.population.gammas),
+            multiplier=0.0 if small is None else found.a * small.nu,
+            objective=found.loss,
+            status=status_of(
+                certificate.relative_gap,
+                run.controls.tol,
+                "unique" if small is None else small.outcome,
+                representable=small is None or representable(self.reduction.game, found.t),
+                otherwise=self.status or Status.INACCURATE,
+            ),
+            solver=run.name,
+            certificate=certificate,
             stats=run.stats(self.steps),
             history=tuple(self.history),
         )
+
+    def _lift(self, small: PopulationSolution) -> Vector:
+        """Coefficients of an optimum; nothing where they are not numbers."""
+        reduction = self.reduction
+        if small.fill > 0.0 and reduction.game.nullity:
+            squared = _Squared(self._run.problem)
+            null = null_vector(squared.product, squared.size, self._run.limit)
+            reduction = replace(reduction, null=null)
+        v = reduction.lift(small.x, small.fill)
+        return v if np.isfinite(v).all() else np.zeros_like(v)
+
+    def _prove(self, place: Place) -> Proof:
+        """A lower bound of the loss of all predictors."""
+        if not place.loss > place.gap > 0.0:
+            # Squares are not negative.
+            return Proof(0.0, "proved", 0)
+        run, truncation, reduction = self._run, self.truncation, self.reduction
+        game, data = reduction.game, run.data
+        sections = Sections(game, truncation.gammas, truncation.shares, self.ridge, ULPS)
+        apart = (1.0 - run.prover.fresh.rulers.down) * data.loss(data.y - data.z)
+        sides = np.stack([game.eta, game.zeta]) * game.sigma
+
+        def lift(nu: Vector) -> tuple[Array, Array]:
+            y, z = (reduction.lift_span((side / (game.d + nu[:, None])).T) for side in sides)
+            return y, z
+
+        def measure(nu: Vector) -> Matrices:
+            floor = 0.0
+            if (nu <= 0.0).any() and not run.prover.few_columns and self.status is None:
+                floor = max(self.lowest(float(nu.min())).floor, 0.0)
+            found = matrices_at(run.prover, nu, lift, floor)
+            run.problem.passes += found.reads
+            return found
+
+        size = run.prover.fresh.rulers.whole**2 or place.loss / float(truncation.gammas.min())
+        return prove_population(sections, place, apart, size, measure)

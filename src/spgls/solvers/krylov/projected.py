@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite, sqrt
+from math import isfinite
 
 import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.reduction import KrylovReduction, KrylovSpace, reduce_krylov
 from spgls.reduction.data import GameData
-from spgls.reduction.krylov_space import combine
 from spgls.solvers.iterative.finish import Ends, proved_gap
 from spgls.solvers.iterative.interpolate import smaller_root
 from spgls.solvers.iterative.iterate import Iterate, Run
@@ -97,6 +96,8 @@ class Points:
         As of an :class:`~spgls.solvers.iterative.iterate.Iterate`.
     lowest : ndarray of shape (G,)
         Estimates of the smallest eigenvalue of ``H`` where the multiplier needs one, else zero.
+    floor : ndarray of shape (G,)
+        What no eigenvalue of ``H`` is below, zero where nobody looked.
     several, far : ndarray of bool
         Known to be one of several optima; on the way to one that no predictor attains.
     """
@@ -110,6 +111,7 @@ class Points:
     objective: Vector
     residual: Vector
     lowest: Vector
+    floor: Vector
     several: np.ndarray
     far: np.ndarray
 
@@ -118,62 +120,37 @@ class Points:
         """Distances of the objectives from the optima."""
         return np.asarray(proved_gap(self.residual, self.multiplier + np.maximum(self.lowest, 0.0)))
 
-    @property
-    def norm(self) -> Vector:
-        """Estimates of ``|H|``."""
-        return np.asarray(self.gamma / 4 * self.space.scale + self.problem.zz / 4)
-
     def iterate(self, i: int) -> Iterate:
         """One of them, as the common loop sees it."""
         h, last = self.h[:, i], float(self.last[i])
-        problem = self.problem.with_strength(float(self.gamma[i]))
         return Iterate(
             multiplier=float(self.multiplier[i]),
             objective=float(self.objective[i]),
             residual=float(self.residual[i]),
             point=lambda: np.append(self.space.combine(h), last),
-            product=partial(_product, problem, self.space, h, last),
             lowest=float(self.lowest[i]) if self.multiplier[i] <= 0.0 else None,
-            norm=float(self.norm[i]),
+            floor=float(self.floor[i]),
             several=bool(self.several[i]),
         )
 
     def ends(self, rows: np.ndarray) -> Ends:
         """Some of them, in all of space."""
-        problem, space, gamma = self.problem, self.space, self.gamma[rows]
-        half, targets = np.sqrt(gamma) / 2, problem.targets
-        h, last = self.h[:, rows], self.last[rows]
+        problem, h, last = self.problem, self.h[:, rows], self.last[rows]
         r = np.empty((problem.size, len(rows)), order="F")
-        r[:-1], r[-1] = space.combine(h), last
+        r[:-1], r[-1] = self.space.combine(h), last
         length = np.sqrt(np.einsum("ij,ij->j", r, r))
         if not problem.g.any():
             # Without a linear term -r is as good, and has the smaller alpha.
             length = np.where(last > 0.0, -length, length)
         r /= length
-        h, last = h / length, last / length
-        # H r + g, from the products that made up the basis.
-        slope = np.empty_like(r)
-        linear = np.array([problem.p_z, targets.slope], order="C").T
-        slope[:-1] = space.product(gamma / 4 * h)
-        slope[:-1] += combine(linear, np.array([half / 2 * last, half]))
-        slope[-1] = half / 2 * (problem.p_z @ r[:-1]) + problem.zz / 4 * last + targets.g_last
         return Ends(
-            gamma=gamma,
+            gamma=self.gamma[rows],
             r=r,
-            slope=slope,
-            norm=self.norm[rows],
-            lowest=self.lowest[rows],
             several=self.several[rows],
             far=self.far[rows],
+            floor=self.floor[rows],
+            multiplier=np.full(len(rows), np.nan),
         )
-
-
-def _product(problem: SphereProblem, space: KrylovSpace, h: Vector, last: float) -> Vector:
-    """``H r`` from the products that made up the basis."""
-    half = sqrt(problem.gamma) / 2
-    image = problem.gamma / 4 * space.product(h) + half / 2 * last * problem.p_z
-    along = float(problem.p_z @ space.combine(h))
-    return np.append(image, half / 2 * along + problem.zz / 4 * last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +181,7 @@ class Projection:
             residual=gammas / 4 * space.residuals(h),
             # Only an estimate of the lowest eigenvalue.
             lowest=np.where(multiplier <= 0.0, -gammas * small.pole / 4, 0.0),
+            floor=np.zeros(len(gammas)),
             several=(small.outcome == "several") | (problem.slope == 0.0),
             far=small.outcome == "unattained",
         )
@@ -232,6 +210,7 @@ class Projection:
             objective=np.maximum(0.0, game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz),
             residual=np.hypot(gammas / 4 * space.residuals(h), (c * game.r_zz - game.r_yz) / 2),
             lowest=nothing,
+            floor=nothing,
             several=np.ones(len(gammas), dtype=bool),
             far=np.zeros(len(gammas), dtype=bool),
         )
@@ -299,9 +278,7 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
             objective=problem.p + float(linear @ h) - multiplier,
             residual=space.residual(h),
             point=partial(space.combine, h),
-            product=partial(space.product, h),
             lowest=lowest if multiplier <= 0.0 else None,
-            norm=space.scale,
             final=ended or stopped,
             several=length == 0.0,
             status=Status.ITERATION_LIMIT if stopped else None,

@@ -26,6 +26,8 @@ __all__ = ["Truncation"]
 
 #: Norms at which the span is compared with all of space: on each side, and for a unit of log t.
 _POINTS, _DENSITY = 24, 1.3
+#: Multipliers below this share of the largest eigenvalue would take too long to prove by.
+_WEAK = 1e-6
 #: Multipliers tried at each norm, in units of the largest eigenvalue.
 _TRIALS = np.geomspace(1e-14, 1e2, 49)
 
@@ -45,6 +47,8 @@ class Truncation:
         Weight of the squared norm.
     pure : bool
         Whether the space was started at labels and goals alone.
+    singular : bool
+        Whether the data certainly has a null space.
     """
 
     def __init__(
@@ -55,8 +59,10 @@ class Truncation:
         ridge: float,
         *,
         pure: bool = False,
+        singular: bool = False,
     ) -> None:
         self.game, self.factor, self.ridge, self.pure = game, factor, ridge, pure
+        self.singular = singular
         groups = population.merged()
         self.gammas, self.shares = np.array(groups.gammas), np.array(groups.shares)
         self._groups = GroupMoments(self.gammas, self.shares)
@@ -93,7 +99,11 @@ class Truncation:
         """
         half = float(self.game.d.min()) / 2 if self.game.size else 0.0
         # With other columns in the start, residuals have parts that Ritz values know nothing of.
-        return 0.0 if small.nu > (half if self.pure else 0.0) else half
+        enough = half if self.pure else 0.0
+        if self.singular or not self._groups.honest:
+            # Nothing of the proof needs more than a positive multiplier.
+            enough = min(enough, _WEAK * self.game.top**2)
+        return 0.0 if small.nu > enough else half
 
     def at_optimum(self, small: PopulationSolution, lowest: float) -> float:
         """How far below the value of an optimum that of the whole game can lie, at its norm.

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,7 +180,7 @@ class MatrixInequality:
             residual=float(np.linalg.norm(slope + multiplier * point.r)),
             point=point.r.copy,
             final=final,
-            prove=partial(self.prove, multiplier),
+            exact=True,
             status=status,
         )
 

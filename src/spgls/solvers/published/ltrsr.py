@@ -110,7 +110,6 @@ def nested_lanczos(
             objective=problem.p + float(space.linear @ y) - multiplier,
             residual=residual,
             point=space.maker(space.combine, y),
-            product=space.maker(space.image, y),
             lowest=lowest if multiplier <= 0.0 else None,
             final=final,
             several=length == 0.0,

@@ -179,10 +179,12 @@ class RTRNewton:
         if proved:
             return last
         generator = run.controls.generator()
-        pair = lowest_pair(problem, generator, here.multiplier, self.lowest_products)
+        wanted = not run.prover.few_columns
+        most = self.lowest_products
+        pair = lowest_pair(problem, generator, here.multiplier, most, bound=wanted)
         lower, mirrored = here.across(problem, pair, aim)
         if lower is not None:
             return lower if escape else last
         if mirrored is not None:
             last = replace(mirrored.iterate(problem), final=True, several=True)
-        return replace(last, lowest=pair.value - pair.error)
+        return replace(last, lowest=pair.value - pair.error, floor=pair.floor)

@@ -119,8 +119,10 @@ class SOCP:
         def small_solver(game: ReducedGame, _: Task) -> Optima:
             small, status = self._solve_small(clarabel, game, gamma, controls)
             ends.append(status)
-            bound = np.array([dual_bound(game, gamma, small)])
-            return Optima.of_sphere(game, np.array([gamma]), SmallSolutions.of([small]), bound)
+            upper = small.value + controls.tol * game.yy
+            bound = np.array([dual_bound(game, gamma, small, upper)])
+            rows = SmallSolutions.of([small])
+            return Optima.of_sphere(game, np.array([gamma]), rows, bound, np.array([upper]))
 
         task = Task(name, data, [gamma], 0.0, controls.tol, Clock())
         (solution,) = solve_by_reduction(task, self.engine, small_solver, stage="cone")

@@ -1,0 +1,237 @@
+"""What rounding in a reduction can have done to the loss of any predictor whatever.
+
+The loss of a predictor in a computed game differs from its loss in the true one. Let ``A, y, z``
+be the true data, ``x`` the coefficients times their weight in the learner's errors,
+``tau = |x|^2`` and ``k`` the mean of ``c^2`` over the groups (one strength: ``tau = gamma s c``,
+``k = c^2``). With ``F, Y, Z`` the sizes of data, labels and goals before anything was projected
+away, and ``b = Y + sqrt(k) Z``:
+
+*Squared data.* Second moments are wrong by no more than ``kappa`` times the products of those
+sizes, and so is the loss: by ``kappa (W + b)^2``, ``W = F sqrt(tau)``. Directions that were cut off
+as null space have kept a right-hand side, which explains at most its square over the multiplier.
+
+*Triangular factor.* The computed game is the true game of data that differ by ``kappa``, column by
+column. Errors are then wrong by ``delta = kappa (W + b)`` in length, and the loss of whoever does
+better than ``upper`` by ``2 delta sqrt(upper) + delta^2``.
+
+*Full rank.* For whoever does better than ``upper``, ``W`` is at most ``(sqrt(upper) + b)/least``
+too, with ``least`` the smallest singular value of the data with columns of unit length, over the
+root of their number.
+
+*Kernel matrix.* With ``e = kappa F^2`` the bound at a multiplier ``nu > 0`` loses the share
+``e/nu`` of itself.
+
+Each of these grows with ``tau`` and ``k`` alone, so a bound on some of the predictors pays for
+those and for no others. Proofs are in ``docs/proofs.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from spgls.base.each import choose
+from spgls.base.types import EPS
+
+__all__ = ["Charge", "Rounding", "kappa_of", "kappa_of_factor"]
+
+#: Where norms have less to say than this share of labels and goals, it does not matter how much.
+_THIN = 1e-3
+
+
+def kappa_of(rows: int, columns: int) -> float:
+    """Relative error of sums over so many rows and of decompositions of so many columns."""
+    return (32.0 * sqrt(columns) + min(rows, 400) + rows / 400.0) * EPS
+
+
+def kappa_of_factor(rows: int, columns: int) -> float:
+    """Relative error, column by column, of a triangular factor and its singular vectors."""
+    return (32.0 * sqrt(columns) + 128.0 + rows / 400.0) * EPS
+
+
+class Charge(NamedTuple):
+    """A quadratic in ``c`` around a point: ``at + 2 slope w + bend w^2`` at ``c + w``."""
+
+    at: Any
+    slope: Any
+    bend: Any
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Errors of a computed game; without arguments, those of coordinates that are exact.
+
+    Attributes
+    ----------
+    kind : {"squared", "factor", "kernel"}
+        What the game was computed from.
+    kappa : float
+        Relative error.
+    reach, y, z : float
+        Sizes of data, labels and goals before anything was projected away.
+    tail_y, tail_z : float
+        Squared data: norms of the right-hand sides in directions that were cut off.
+    least : float
+        As above, of squared data the root of the smallest eigenvalue that is certain, over ``F``;
+        zero if it is not known.
+    slack : float
+        What else was done to the loss, at most.
+    worth : float
+        How many times less a charge must be at a norm to be preferred to one that holds for every
+        norm.
+    """
+
+    kind: Literal["squared", "factor", "kernel"] = "factor"
+    kappa: float = 0.0
+    reach: float = 0.0
+    y: float = 0.0
+    z: float = 0.0
+    tail_y: float = 0.0
+    tail_z: float = 0.0
+    least: float = 0.0
+    slack: float = 0.0
+    worth: float = 16.0
+
+    @cached_property
+    def for_every_norm(self) -> Rounding:
+        """The same, with charges that do not grow with the norm, where there are such."""
+        return replace(self, worth=np.inf) if self.least > 0.0 else self
+
+    def scaled(self, sigma: float, length: float) -> Rounding:
+        """The same where data is divided by ``sigma``, labels and goals by ``length``."""
+        return replace(
+            self,
+            reach=self.reach / sigma,
+            y=self.y / length,
+            z=self.z / length,
+            tail_y=self.tail_y / (sigma * length),
+            tail_z=self.tail_z / (sigma * length),
+            slack=self.slack / length**2,
+        )
+
+    def charge(self, tau: Any, root_k: Any, nu: Any, upper: float) -> Any:
+        """What may be wrong with the loss of predictors up to ``tau`` and ``k``.
+
+        Parameters
+        ----------
+        tau, root_k : ndarray
+            Their squared norms, and the roots of their ``k``, at most.
+        nu : ndarray
+            The multiplier that bounds them.
+        upper : float
+            A loss that some predictor has; others are of no interest.
+        """
+        by_norm, rest = self.linear(tau, root_k, nu, upper)
+        # Where nothing is paid for the norm it may be infinite.
+        return rest + by_norm * choose(by_norm > 0.0, tau, by_norm)
+
+    def linear(self, tau: Any, root_k: Any, nu: Any, upper: float) -> tuple[Any, Any]:
+        """The same for every norm: so much for each unit of ``tau``, and so much besides.
+
+        It is sharp at the ``tau`` given.
+        """
+        size = self.y + root_k * self.z
+        by_norm, constant, by_size, by_square = self._terms(tau, size, nu, upper)
+        rest = constant + size * (by_size + by_square * size)
+        # What the free part explains of the gap between labels and goals is a difference of sums.
+        rest = rest + self.kappa * (root_k * (self.y + self.z)) ** 2
+        if self.has_tail:
+            tail = (self.tail_y + root_k * self.tail_z) ** 2
+            rest = rest + choose(nu > 0.0, tail / nu, np.inf + 0.0 * nu)
+        return by_norm, rest
+
+    def around(self, s: Any, c: Any, gamma: Any, nu: Any, upper: Any) -> Charge:
+        """The charge of one strength, for every ``c`` between zero and one.
+
+        Parameters
+        ----------
+        s, c : float or ndarray
+            Where it is to be sharp.
+        gamma : float or ndarray
+            The strength.
+        nu, upper
+            As for :meth:`charge`.
+        """
+        size, product = self.y + c * self.z, s * c
+        by_norm, at, by_size, by_square = self._terms(gamma * product, size, nu, upper)
+        # gamma c (1-c) and (Y + c Z)^2, and their derivatives.
+        each = by_norm * gamma
+        twice = by_square * size
+        at = at + each * product + size * (by_size + twice)
+        slope = each * (s - c) / 2 + self.z * (by_size / 2 + twice)
+        bend = by_square * self.z**2 - each
+        if self.has_tail:
+            over = choose(nu > 0.0, 1.0 / nu, np.inf + 0.0 * nu)
+            tail = self.tail_y + c * self.tail_z
+            at, slope = at + over * tail**2, slope + over * tail * self.tail_z
+            bend = bend + over * self.tail_z**2
+        return Charge(at, slope, bend)
+
+    def charged(self, bound: Any, charge: Any, upper: float) -> Any:
+        """A bound less its charge."""
+        if self.kind == "kernel":
+            # What is lost is a share of the bound, and was taken of no more than this.
+            bound = np.minimum(bound, upper)
+        return bound - charge
+
+    def plain(self, tau: Any, root_k: Any, upper: float) -> Any:
+        """The charge of what is known without a multiplier."""
+        if self.kind == "factor":
+            return self.charge(tau, root_k, tau, upper)
+        size = self.y + root_k * self.z
+        return self.kappa * (self.reach * tau**0.5 + size) ** 2 + self.slack
+
+    @property
+    def has_tail(self) -> bool:
+        """Whether something was cut off that had a say."""
+        return self.tail_y + self.tail_z > 0.0
+
+    def _terms(self, tau: Any, size: Any, nu: Any, upper: Any) -> tuple[Any, Any, Any, Any]:
+        """Coefficients of ``tau``, one, ``b`` and ``b^2`` in the charge, tails aside."""
+        reach, kappa = self.reach, self.kappa
+        if kappa == 0.0:
+            return 0.0 * size, self.slack, 0.0, 0.0
+        if self.kind == "kernel":
+            share = choose(nu > 0.0, kappa * reach**2 / nu, np.inf + 0.0 * nu)
+            return 0.0 * share, share * upper + self.slack, 0.0, 2 * kappa
+        # Products of the norm and of sizes are split where both are as large as here.
+        near, floor = reach * tau**0.5, _THIN * size
+        near = choose(near > floor, near, floor + 1e-300)
+        top = upper**0.5
+        if self.kind == "squared":
+            by_norm = kappa * (1.0 + size / near) * reach**2
+            norm = by_norm, 0.0, 0.0, kappa * (1.0 + near / (size + 1e-300))
+        else:
+            by_norm = kappa * reach**2 * (top / near + 2 * kappa)
+            norm = by_norm, kappa * top * near, 2 * kappa * top, 2 * kappa**2
+        slack = self.slack
+        if self.least == 0.0:
+            return norm[0], norm[1] + slack, norm[2], norm[3]
+        # For whoever does better than the bound, predictions are bounded, and so are their errors.
+        # That holds for every norm, so it is preferred where it costs little more here.
+        rate, fixed = 1.0 + 1.0 / self.least, top / self.least
+        if self.kind == "squared":
+            free = kappa * fixed**2, 2 * kappa * fixed * rate, kappa * rate**2
+        else:
+            rate, fixed = kappa * rate, kappa * fixed
+            free = fixed * (2 * top + fixed), 2 * rate * (top + fixed), rate**2
+        closer, zero = self.worth * near <= (top + size) / self.least, 0.0 * by_norm
+        return (
+            choose(closer, by_norm, zero),
+            choose(closer, norm[1] + zero, free[0] + zero) + slack,
+            choose(closer, norm[2] + zero, free[1] + zero),
+            choose(closer, norm[3] + zero, free[2] + zero),
+        )
+
+    def proved_lowest(self, lowest: float) -> float:
+        """What is certain of the smallest eigenvalue of the squared data, by its computed value."""
+        if self.kind == "squared":
+            return max(0.0, lowest - self.kappa * self.reach**2)
+        if self.kind == "kernel":
+            return 0.0
+        share = 1.0 - self.kappa / self.least if self.least > self.kappa else 0.0
+        return max(share * sqrt(lowest), sqrt(lowest) - self.kappa * self.reach, 0.0) ** 2

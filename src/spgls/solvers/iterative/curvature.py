@@ -1,0 +1,168 @@
+"""What few columns allow: the curvature of the Lagrangian from squared data, proved.
+
+``M = D (B + nu) D`` with ``D`` such that its diagonal is one has entries that are known to rounding
+of their own columns, whatever the columns' scales. With ``e`` a bound of ``|M~ - M|`` and
+``M~ = U diag(l) U'``,
+
+    rho'(B + nu)^{-1} rho <= sum_i (U'D rho)_i^2/(l_i - e),      if every l_i > e.
+
+It serves multipliers of either sign, where a Krylov space alone would have to guess.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+from scipy.linalg import LinAlgError, eigh
+
+from spgls.base.types import EPS, Array, Vector
+from spgls.matrix import ProjectedMatrix
+from spgls.reduction.data import GameData
+from spgls.reduction.dependence import independent_columns
+from spgls.solvers.iterative.residual import Rulers
+
+__all__ = ["MOST_COLUMNS", "Curvature", "Metric", "square_unit"]
+
+#: Columns that are squared for a proof: beyond, their square takes longer than most solves.
+MOST_COLUMNS = 400
+#: Entries of data that is searched for dependent columns.
+_EXACT = 1_000_000
+
+
+def square_unit(m: int, n: int) -> float:
+    """Rounding of products of columns, over their lengths."""
+    return (32.0 * sqrt(n) + min(m, 400) + m / 400.0) * EPS
+
+
+class Metric:
+    """A bound of quadratic forms of ``(B + nu)^{-1}``.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (k,)
+        ``D``.
+    values : ndarray of shape (k,)
+        Lower bounds ``l - e`` of eigenvalues, all positive.
+    vectors : ndarray of shape (k, k)
+        ``U``.
+    """
+
+    def __init__(self, scale: Vector, values: Vector, vectors: Array) -> None:
+        self._scale, self._values, self._vectors = scale, values, vectors
+
+    def norm(self, rho: Array) -> Vector:
+        """``(rho'(B + nu)^{-1} rho)^{1/2}`` at most, of a vector or of columns."""
+        scaled = self.root(rho)
+        return np.asarray(np.sqrt(np.einsum("i...,i...->...", scaled, scaled)))
+
+    def root(self, rho: Array) -> Array:
+        """Something whose inner products are at least those in ``(B + nu)^{-1}``."""
+        scale = self._scale if rho.ndim == 1 else self._scale[:, None]
+        turned = self._vectors.T @ (scale * rho)
+        values = self._values if rho.ndim == 1 else self._values[:, None]
+        return np.asarray(turned / np.sqrt(values))
+
+    def spread(self, errors: Array) -> Vector:
+        """:meth:`norm` of anything whose components are no larger than these."""
+        scale = self._scale if errors.ndim == 1 else self._scale[:, None]
+        scaled = scale * errors
+        square = np.einsum("i...,i...->...", scaled, scaled)
+        return np.asarray(np.sqrt(square / self._values.min(initial=np.inf)))
+
+
+class Curvature:
+    """``A'PA`` of data with few columns.
+
+    Parameters
+    ----------
+    data : GameData
+        The data; it is read once.
+    rulers : Rulers
+        What rounding on it is measured by.
+    """
+
+    def __init__(self, data: GameData, rulers: Rulers) -> None:
+        m, n = data.projected.shape
+        self._data, self._rulers = data, rulers
+        matrix = data.projected
+        if isinstance(matrix, ProjectedMatrix):
+            # What cancels here is within the rounding allowed for, which is that before projection.
+            self._square = matrix.matrix.square() - matrix.overlap @ matrix.overlap.T
+        else:
+            self._square = matrix.square()
+        self._unit = square_unit(m, n) + rulers.turn
+        targets, _ = data.projected_targets
+        z = targets[:, 1]
+        self._p_z = data.projected.cross(z)
+        self._zz = float(z @ z)
+
+    def alone(self, nu: float) -> Metric | None:
+        """Metric of ``A'PA + nu``; None where that is not certainly positive."""
+        return self._metric(self._square, self._rulers.columns, nu)
+
+    @cached_property
+    def at_zero(self) -> tuple[np.ndarray, Metric | None]:
+        """Columns that span all, and the metric of ``A'PA`` on them; None if it is not known.
+
+        Without a multiplier only the range counts, so columns that others span may be left out.
+        """
+        every = np.arange(len(self._square))
+        whole = self.alone(0.0)
+        if whole is not None:
+            return every, whole
+        layout, n = self._data.layout, self._data.matrix.shape[1]
+        if self._data.matrix.shape[0] * n > _EXACT:
+            return every, None
+        X = self._data.matrix.apply(np.eye(n))
+        if self._data.weight is not None:
+            X = X[self._data.weight > 0.0]
+        free = X[:, layout.immutable]
+        if layout.fit_intercept:
+            free = np.column_stack([free, np.ones(len(X))])
+        kept = independent_columns(X[:, layout.changeable], free)
+        if kept is None:
+            return every, None
+        some = np.array(kept, dtype=int)
+        return some, self._metric(self._square[np.ix_(some, some)], self._rulers.columns[some], 0.0)
+
+    def with_goal(self, nu: float, gamma: float) -> Metric | None:
+        """Metric of ``B + nu`` for a strength."""
+        n, reach = len(self._square), sqrt(gamma)
+        B = np.empty((n + 1, n + 1))
+        B[:-1, :-1] = self._square
+        B[-1, :-1] = B[:-1, -1] = self._p_z / reach
+        B[-1, -1] = self._zz / gamma
+        return self._metric(B, np.append(self._rulers.columns, self._rulers.z / reach), nu)
+
+    @cached_property
+    def _spectrum(self) -> tuple[Vector, Array]:
+        values, vectors = eigh(self._square, check_finite=False, driver="evd")
+        return values, vectors
+
+    def seen(self, x: Vector, cut: float) -> Vector:
+        """``x`` less its part along eigenvalues below a share of the largest."""
+        values, vectors = self._spectrum
+        kept = vectors[:, values > cut * values[-1]]
+        return np.asarray(kept @ (kept.T @ x))
+
+    def _metric(self, B: Array, sizes: Vector, nu: float) -> Metric | None:
+        diagonal = np.diagonal(B) + nu
+        if not diagonal.min(initial=np.inf) > 0.0 or not np.isfinite(diagonal).all():
+            return None
+        scale = 1.0 / np.sqrt(diagonal)
+        M = B * scale
+        M *= scale[:, None]
+        np.fill_diagonal(M, 1.0)
+        error = self._unit * float(np.square(sizes * scale).sum() + len(B))
+        if not np.isfinite(error) or not np.isfinite(M).all():
+            return None
+        if not len(B):
+            return Metric(scale, np.zeros(0), B)
+        try:
+            values, vectors = eigh(M, check_finite=False, driver="evd")
+        except LinAlgError:
+            return None
+        values = values - error
+        return Metric(scale, values, vectors) if values.min(initial=1.0) > 0.0 else None

@@ -1,0 +1,152 @@
+"""The best lower bound that a predictor's residual leads to, from what is cheap to what is dear.
+
+First ``B >= 0``, which asks for a positive multiplier; then, for few columns, the curvature from
+squared data, which serves any multiplier; for many, an estimate of the smallest eigenvalue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from spgls.base.types import Vector
+from spgls.reduction.data import GameData
+from spgls.solvers.iterative.curvature import MOST_COLUMNS, Curvature
+from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual
+
+__all__ = ["Kind", "Prover", "Wish"]
+
+Kind = Literal["proved", "estimated"]
+
+#: Steps to the right of a multiplier, in units of the gap allowed over the strength: at a pole the
+#: Lagrangian has no minimum, and a step of two costs half of the gap.
+_STEPS = (0.0, 1e-4, 1e-2, 0.25, 2.0)
+#: Eigenvalues of squared data, over the largest, that may be those of a null space.
+_CUTS = (1e-14, 1e-12, 1e-9)
+#: Multipliers below this share of the squared data may gain from what is known of its spectrum.
+_WEAK = 1e-8
+
+
+class Wish(NamedTuple):
+    """What is asked of a bound, an entry for each predictor.
+
+    Attributes
+    ----------
+    goal : ndarray of shape (G,)
+        Bounds that would do.
+    gap : float
+        Gap that is allowed.
+    hint : ndarray of shape (G,)
+        Multipliers ``nu`` known otherwise; not a number where there is none.
+    floor : ndarray of shape (G,)
+        What no eigenvalue of ``B`` is below, as far as it is known by estimate.
+    """
+
+    goal: Vector
+    gap: float
+    hint: Vector
+    floor: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Prover:
+    """Bounds on one game's data.
+
+    Attributes
+    ----------
+    data : GameData
+        The data.
+    fresh : Fresh
+        What forms residuals anew.
+    """
+
+    data: GameData
+    fresh: Fresh = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fresh", Fresh(self.data))
+
+    @property
+    def few_columns(self) -> bool:
+        """Whether the columns are few enough to be squared."""
+        return 0 < len(self.data.layout.changeable) <= MOST_COLUMNS
+
+    @cached_property
+    def curvature(self) -> Curvature:
+        """Squared data; one read."""
+        return Curvature(self.data, self.fresh.rulers)
+
+    def bounds(
+        self,
+        found: Residuals,
+        wish: Wish,
+        estimate: Callable[[float, float], float] | None = None,
+    ) -> tuple[Bounds, list[Kind]]:
+        """The best bounds known, and whether they are certain.
+
+        Parameters
+        ----------
+        found : Residuals
+            Predictors.
+        wish : Wish
+            What is asked for.
+        estimate : callable, optional
+            Lower bound of the eigenvalues of ``B``, given strength and multiplier, that is very
+            likely and not certain.
+        """
+        bounds = self.fresh.bounds(found)
+        kinds: list[Kind] = ["proved"] * len(found.gamma)
+        if self.few_columns:
+            for i in np.flatnonzero(~np.isnan(wish.hint)).tolist():
+                # Methods that find a multiplier are judged by it.
+                one = found.taken(np.array([i]))
+                bounds.lower[i], bounds.nu[i] = self._by_curvature(one, wish, i)
+        for i in np.flatnonzero(np.isnan(wish.hint) & ~(bounds.lower >= wish.goal)).tolist():
+            one = found.taken(np.array([i]))
+            if self.few_columns:
+                better, _ = self._by_curvature(one, wish, i)
+                if better < wish.goal[i]:
+                    better = max(better, self._beside_null_space(one))
+                bounds.lower[i] = max(bounds.lower[i], better)
+                continue
+            floor, nu = float(wish.floor[i]), float(bounds.nu[i])
+            weak = nu <= _WEAK * self.fresh.rulers.whole**2
+            if floor <= 0.0 and weak and estimate is not None:
+                floor = estimate(float(found.gamma[i]), nu)
+            if floor > 0.0:
+                better = float(self.fresh.bounds(one, floor).lower[0])
+                if better > bounds.lower[i]:
+                    bounds.lower[i], kinds[i] = better, "estimated"
+        return bounds, kinds
+
+    def _by_curvature(self, one: Residuals, wish: Wish, i: int) -> tuple[float, float]:
+        """The bound of one predictor, and which multiplier right of its own leads to it."""
+        rho, (nu,), x = least_residual(one)
+        errors = self.fresh.errors(one)[:, 0]
+        gamma, certain = float(one.gamma[0]), float(one.certain[0])
+        start = float(nu if np.isnan(wish.hint[i]) else wish.hint[i])
+        # Zero is feasible at least, and proves that squares are not negative.
+        best, proving = -np.inf, max(start, 0.0)
+        for step in _STEPS:
+            trial = start + step * wish.gap / gamma
+            metric = self.curvature.with_goal(trial, gamma)
+            if metric is None:
+                continue
+            slope = rho[:, 0] + (trial - nu) * x[:, 0]
+            more = self.fresh.rulers.unit * abs(trial) * np.abs(x[:, 0])
+            lost = metric.norm(slope) + metric.spread(errors + more)
+            if certain - float(lost) ** 2 > best:
+                best, proving = certain - float(lost) ** 2, trial
+            if best >= wish.goal[i]:
+                break
+        return max(best, 0.0), proving
+
+    def _beside_null_space(self, one: Residuals) -> float:
+        """The bound of one predictor less what the data hardly sees of it."""
+        x = np.stack([self.curvature.seen(one.x[:, 0], cut) for cut in _CUTS], axis=1)
+        s, c, gamma = (float(part[0]) for part in (one.s, one.c, one.gamma))
+        return self.fresh.off_the_sphere(x, s, c, gamma)

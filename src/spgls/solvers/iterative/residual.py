@@ -1,0 +1,411 @@
+"""Lower bounds from residuals that are formed anew on the data, with all that rounding can do.
+
+For a predictor with ``v`` let ``s = 1/(1 + alpha)``, ``c = 1 - s``, ``x = s v`` and
+``r = P(A x + c z - y)``; with the best intercept and immutable coefficients its loss is ``|r|^2``.
+Every predictor has ``|x|^2 = gamma s c``. So, whatever the multiplier ``nu``, its loss is
+
+    Phi(x, c) = |P(A x + c z - y)|^2 + nu (|x|^2 - gamma c (1 - c)),
+
+a quadratic in ``(x, sqrt(gamma) c)`` with Hessian ``2 (B + nu)``, ``B = L'L`` and
+``L = P[A, z/sqrt(gamma)]``. With half its gradient ``rho`` at one of them, none has a loss below
+
+    |r|^2 - rho'(B + nu)^{-1} rho  >=  |r|^2 - |rho|^2/(nu + low),      low <= least of spec(B).
+
+``B`` has no negative eigenvalue, so ``low = 0`` is certain. What rounding does to ``r`` and to
+``rho`` is bounded in the units of :class:`Rulers`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import qr
+
+from spgls.base.types import EPS, Array, Vector
+from spgls.game.providers import priced_norms
+from spgls.matrix import ProjectedMatrix, ScaledMatrix, column_squares
+from spgls.matrix.lazy import ROUNDING
+from spgls.matrix.row_step import RowStep
+from spgls.reduction.data import GameData
+from spgls.reduction.dependence import independent_columns
+from spgls.reduction.layout import times
+
+__all__ = ["Bounds", "Fresh", "Residuals", "Rulers", "least_residual", "lengths"]
+
+#: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
+#: for what happens to them before; of many it is taken as so many ulps times the root of it.
+_ULPS = 8.0
+#: Multipliers tried, over the one that would be best.
+_TRIALS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+#: The same at a pole of zero, over the residual there.
+_SMALL = tuple(4.0**k for k in range(-4, 7))
+
+
+@dataclass(frozen=True, eq=False)
+class Rulers:
+    """Sizes that rounding on one game's data is measured by.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (k,)
+        Lengths of the columns of ``A``, after a provisional shift and before projection.
+    raw : ndarray of shape (n,)
+        Lengths of all columns of ``S^{1/2} X`` as they come.
+    y, z : float
+        Lengths of labels and goals less their means, before projection.
+    raw_y, raw_z : float
+        The same as they come.
+    constant : float
+        Length of the column of the intercept.
+    across, down : float
+        Rounding of sums over a row and over a column, in units of their terms.
+    turn : float
+        The same of a projection: the sine of the angle between what is projected away and what
+        should be.
+    cut : float
+        What may have been taken off labels and goals as rounding, in units of their lengths.
+    """
+
+    columns: Vector
+    raw: Vector
+    y: float
+    z: float
+    raw_y: float
+    raw_z: float
+    constant: float
+    across: float
+    down: float
+    turn: float
+    cut: float
+
+    @classmethod
+    def of(cls, data: GameData) -> Rulers:
+        """Measure a game's data, in one read."""
+        m, n = data.matrix.shape
+        shift = _scaled(data).shift
+        size, sizes = sqrt(data.total_weight), data.sizes
+        own = np.sqrt(column_squares(data.matrix, data.weight, shift))
+        columns = own[data.layout.changeable]
+        down = _of_sums(m)
+        return cls(
+            columns=columns if data.layout.price is None else columns * data.layout.price,
+            raw=own if shift is None else own + size * np.abs(shift),
+            y=sizes.centred_y,
+            z=sizes.centred_z,
+            raw_y=sizes.y,
+            raw_z=sizes.z,
+            constant=size if data.layout.fit_intercept else 0.0,
+            across=_of_sums(n),
+            down=down,
+            turn=_turned(data, down),
+            cut=_flushed(data),
+        )
+
+    @property
+    def unit(self) -> float:
+        """Rounding of a product with projected data or its transpose."""
+        return self.across + self.down + self.turn
+
+    @cached_property
+    def whole(self) -> float:
+        """``|A|_F``."""
+        return float(np.linalg.norm(self.columns))
+
+    def terms(self, x: Array, y: Vector | float, z: Vector | float) -> Vector:
+        """What rounding can have done to ``P(A x + z - y)``, for goals and labels so many times."""
+        inside = self.columns @ np.abs(x)
+        targets = y * self.y + z * self.z
+        return np.asarray((self.across + self.turn) * (inside + targets) + self.cut * targets)
+
+
+def _of_sums(count: int) -> float:
+    """Rounding of sums of so many products, and of what happens to them before and after."""
+    return min(_ULPS * sqrt(count), count / 2 + _ULPS) * EPS
+
+
+def _scaled(data: GameData) -> ScaledMatrix:
+    matrix = data.projected
+    return matrix.matrix if isinstance(matrix, ProjectedMatrix) else matrix
+
+
+def _turned(data: GameData, unit: float) -> float:
+    """How far the range that is projected away can be from that of the immutable columns.
+
+    Rounding of the unit columns over their least singular value. Infinite where columns were left
+    out as dependent that are not certainly so.
+    """
+    immutable = data.layout.immutable
+    if not len(immutable):
+        return 0.0
+    picked = np.zeros((data.matrix.shape[1], len(immutable)))
+    picked[immutable, np.arange(len(immutable))] = 1.0
+    fixed = data.matrix.apply(picked)
+    if data.layout.fit_intercept:
+        fixed = np.column_stack([fixed, np.ones(len(fixed))])
+    counted = slice(None) if data.weight is None else data.weight > 0.0
+    kept = independent_columns(fixed[counted])
+    if kept is None or len(kept) != data.free_basis.shape[1]:
+        return np.inf
+    if not kept:
+        return 0.0
+    raw = lengths(np.asarray(times(data.root_weight, fixed)))
+    if data.layout.fit_intercept:
+        fixed[:, :-1] -= fixed[:, :-1].mean(axis=0)
+    own = np.asarray(times(data.root_weight, fixed))
+    if data.layout.fit_intercept and len(kept) < own.shape[1]:
+        # Which of them span the rest may be another choice without their means.
+        kept = qr(own / np.fmax(lengths(own), 1e-300), mode="r", pivoting=True)[1][: len(kept)]
+    own, raw = own[:, kept], raw[kept]
+    size = lengths(own)
+    error = unit * float(np.linalg.norm(raw / size))
+    least = float(np.linalg.svd(own / size, compute_uv=False)[-1]) - error
+    return error / least if least > 0.0 else np.inf
+
+
+def _flushed(data: GameData) -> float:
+    """What labels and goals may have lost where they, or their difference, came out as nothing."""
+    targets, before = data.projected_targets
+    y, z = targets.T
+    gone = np.array([not y.any(), not z.any(), np.array_equal(y, z)])
+    if not gone.any() or not before.any():
+        return 0.0
+    return float(2.0 * ROUNDING * max(data.free_basis.shape[1], 1))
+
+
+class Residuals(NamedTuple):
+    """Predictors against providers of one strength each, measured on the data; a column for each.
+
+    Attributes
+    ----------
+    gamma, s, c : ndarray of shape (G,)
+        Strengths, ``1/(1 + alpha)`` and ``alpha/(1 + alpha)``.
+    x : ndarray of shape (k, G)
+        ``s v``.
+    square : ndarray of shape (G,)
+        ``|r|^2``.
+    slack, wobble : ndarray of shape (G,)
+        How far rounding can have moved ``r``, and ``|r|^2`` over ``|r|`` besides.
+    slope : ndarray of shape (k, G)
+        ``A'P r``.
+    goal : ndarray of shape (G,)
+        ``z'P r``.
+    """
+
+    gamma: Vector
+    s: Vector
+    c: Vector
+    x: Array
+    square: Vector
+    slack: Vector
+    wobble: Vector
+    slope: Array
+    goal: Vector
+
+    @property
+    def rounding(self) -> Vector:
+        """What rounding can have done to ``|r|^2``."""
+        size = np.sqrt(self.square)
+        return np.asarray(size * (2.0 * self.slack + self.wobble) + self.slack**2)
+
+    @property
+    def certain(self) -> Vector:
+        """``|r|^2``, at least."""
+        return np.asarray(self.square - self.rounding)
+
+    def taken(self, rows: np.ndarray) -> Residuals:
+        """Some of them."""
+        return Residuals(*(part[..., rows] for part in self))
+
+
+class Bounds(NamedTuple):
+    """What residuals prove, an entry for each predictor.
+
+    Attributes
+    ----------
+    lower : ndarray of shape (G,)
+        No predictor has a smaller loss.
+    nu, residual : ndarray of shape (G,)
+        Multipliers of least residual, whatever their sign, and those residuals ``|rho|``.
+    """
+
+    lower: Vector
+    nu: Vector
+    residual: Vector
+
+
+class Fresh:
+    """Measures predictors on a game's data.
+
+    Parameters
+    ----------
+    data : GameData
+        The data.
+    """
+
+    def __init__(self, data: GameData) -> None:
+        self.data = data
+
+    @cached_property
+    def rulers(self) -> Rulers:
+        """What rounding is measured by; one read of the data."""
+        return Rulers.of(self.data)
+
+    def product(self, x: Array, y: Vector, z: Vector) -> tuple[Array, Array, Array]:
+        """``A'P r``, ``|r|^2`` and ``[y, z]'P r`` for ``r = P(A x + z - y)``, in one read.
+
+        Parameters
+        ----------
+        x : ndarray of shape (k, G)
+            Coefficients.
+        y, z : ndarray of shape (G,)
+            How often labels are subtracted and goals added.
+        """
+        data = self.data
+        targets, _ = data.projected_targets
+        basis, f = data.free_basis, data.free_basis.shape[1]
+        matrix = data.projected
+        overlap = matrix.overlap if isinstance(matrix, ProjectedMatrix) else np.zeros((len(x), 0))
+        along = np.vstack([overlap.T @ x, y, -z])
+        narrow = x.shape[1] == 1
+        # The rows of A x become those of r while they are at hand.
+        step = RowStep.projection(
+            np.hstack([basis, targets]), np.ascontiguousarray(along[:, 0]) if narrow else along
+        )
+        slope = _scaled(data).gram(np.ascontiguousarray(x[:, 0]) if narrow else x, step)
+        slope, left = slope.reshape(x.shape), step.left.reshape(along.shape)
+        # r'r by what r is made of.
+        square = _inner(x, slope) - _inner(along, left)
+        square -= np.einsum("ij,ij->j", left[:f], left[:f])
+        return slope - overlap @ left[:f], np.maximum(square, 0.0), left[f:]
+
+    def residuals(self, coef: Array, gamma: Vector) -> Residuals:
+        """Errors of predictors, a column each, in one read of the data.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n, G)
+            Coefficients.
+        gamma : ndarray of shape (G,)
+            Strengths.
+        """
+        layout = self.data.layout
+        alpha = priced_norms(coef, layout.cost) / gamma
+        s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
+        v = coef[layout.changeable]
+        x = s * (v if layout.price is None else v / layout.price[:, None])
+        slope, square, (_, goal) = self.product(x, np.ones_like(c), c)
+        rulers = self.rulers
+        slack = rulers.terms(x, 1.0, c)
+        wobble = rulers.unit * (rulers.columns @ np.abs(x) + rulers.y + c * rulers.z)
+        return Residuals(gamma, s, c, x, square, slack, wobble, slope, goal)
+
+    def misfit(self, coef: Array, intercept: Vector, found: Residuals) -> Vector:
+        """How far rounding can take intercepts from their best, as part of the errors' length."""
+        rulers = self.rulers
+        return 2.0 * (rulers.across + rulers.down) * self._terms(coef, intercept, found)
+
+    def of_measuring(
+        self, coef: Array, intercept: Vector, found: Residuals, loss: Vector
+    ) -> Vector:
+        """What rounding can have done to losses measured on the data as it is."""
+        rulers = self.rulers
+        moved = rulers.across * self._terms(coef, intercept, found)
+        return np.asarray(moved * (2.0 * np.sqrt(loss) + moved) + rulers.down * loss)
+
+    def _terms(self, coef: Array, intercept: Vector, found: Residuals) -> Vector:
+        """Sizes of what errors are summed from, nothing subtracted."""
+        rulers = self.rulers
+        linear = rulers.raw @ np.abs(coef) + rulers.constant * np.abs(intercept)
+        return np.asarray(found.s * linear + found.c * rulers.raw_z + rulers.raw_y)
+
+    def bounds(self, found: Residuals, low: Vector | float = 0.0) -> Bounds:
+        """Bounds of the losses of all predictors, by the best of several multipliers.
+
+        Parameters
+        ----------
+        found : Residuals
+            Predictors.
+        low : float or ndarray of shape (G,)
+            What no eigenvalue of ``B`` is below.
+        """
+        rho, nu, x = least_residual(found)
+        size, along, error = lengths(rho), _inner(rho, x), lengths(self.errors(found))
+        reach = np.sqrt(found.gamma)
+        # Over lambda + low = 0, in which |rho|^2/total is least where this is.
+        total = nu + low
+        best = np.hypot(total, 2.0 * (size + error) / reach)
+        trials = np.concatenate([total[None], best * _TRIALS[:, None]])
+        step = trials - total
+        square = size**2 + 2.0 * step * along + step**2 * found.gamma / 4.0
+        missing = np.sqrt(np.maximum(square, 0.0)) + error
+        missing += self.rulers.unit * np.abs(trials - low) * reach
+        lost = np.where(trials > 0.0, missing**2 / trials, np.inf).min(axis=0)
+        lower = found.certain - lost
+        return Bounds(np.where(lower > 0.0, lower, 0.0), nu, size)
+
+    def off_the_sphere(self, x: Array, s: float, c: float, gamma: float) -> float:
+        """The same from points that are not those of predictors, for small positive multipliers.
+
+        At a pole of zero the predictor's own null vector is in the way: it is not seen by the
+        data, but by rounding.
+
+        Parameters
+        ----------
+        x : ndarray of shape (k, G)
+            Points, all with the same ``c``.
+        s, c : float
+            What is left of predictions and of the gap to the goal; the sum is one.
+        gamma : float
+            The strength.
+        """
+        count = x.shape[1]
+        slope, square, (_, goal) = self.product(x, np.ones(count), np.full(count, c))
+        rulers, each = self.rulers, np.ones(count)
+        terms = rulers.columns @ np.abs(x) + rulers.y + c * rulers.z
+        slack = rulers.terms(x, 1.0, c)
+        found = Residuals(
+            gamma * each, s * each, c * each, x, square, slack, rulers.unit * terms, slope, goal
+        )
+        error, xx = lengths(self.errors(found)), np.einsum("ij,ij->j", x, x)
+        best = 0.0
+        for share in _SMALL:
+            nu = share * (lengths(slope) + error) / sqrt(gamma)
+            last = goal / sqrt(gamma) + nu * sqrt(gamma) * (c - s) / 2
+            rho = np.hypot(lengths(slope + nu * x), last)
+            missing = rho + error + rulers.unit * nu * (np.sqrt(xx) + sqrt(gamma))
+            lower = found.certain + nu * (xx - gamma * s * c) - missing**2 / nu
+            best = max(best, float(np.nanmax(lower, initial=0.0)))
+        return best
+
+    def errors(self, found: Residuals) -> Array:
+        """What rounding can have done to each component of ``L'P r``, a column for each."""
+        rulers = self.rulers
+        moved = found.slack + rulers.unit * np.sqrt(found.square)
+        each = np.multiply.outer(np.append(rulers.columns, rulers.z), moved)
+        each[-1] /= np.sqrt(found.gamma)
+        return np.asarray(each)
+
+
+def least_residual(found: Residuals) -> tuple[Array, Vector, Array]:
+    """``rho`` where the multiplier makes it least, that multiplier, and what multiplies it.
+
+    The latter is ``(x, sqrt(gamma)(c-s)/2)``, which is ``sqrt(gamma)/2`` long.
+    """
+    reach = np.sqrt(found.gamma)
+    x = np.vstack([found.x, reach * (found.c - found.s) / 2.0])
+    slope = np.vstack([found.slope, found.goal / reach])
+    nu = -_inner(slope, x) / (found.gamma / 4.0)
+    return slope + nu * x, nu, x
+
+
+def lengths(columns: Array) -> Vector:
+    """Norms of columns."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns)))
+
+
+def _inner(a: Array, b: Array) -> Vector:
+    return np.asarray(np.einsum("ij,ij->j", a, b))

@@ -1,0 +1,134 @@
+"""Units in which nothing that is squared leaves the range of double precision.
+
+Labels and goals times ``b``, and prices times ``a^2``, are another telling of the same game: its
+strengths are ``(b/a)^2`` times as large, a ridge ``a^2`` times, coefficients ``b`` times and
+objectives ``b^2`` times. Powers of two change no digit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import frexp, isinf, sqrt
+
+import numpy as np
+
+from spgls.base.types import Vector
+from spgls.game.providers import Population
+from spgls.matrix import block_length
+from spgls.reduction.data import GameData
+from spgls.solvers.solution import Solution
+from spgls.sphere.certificate import Certificate
+
+__all__ = ["Units", "units_of"]
+
+#: Squares of squares of numbers between these are numbers too.
+_SMALL, _LARGE = 1e-60, 1e60
+#: The same of strengths, which are squares themselves.
+_WEAKEST, _STRONGEST = 1e150, 1e-150
+#: Squares below and above these are no numbers, nor are those of factors with so many bits.
+_LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
+#: Rows that tell the scale of the data.
+_ROWS = 256
+
+
+@dataclass(frozen=True)
+class Units:
+    """Factors of another telling of a game.
+
+    Attributes
+    ----------
+    a, b : float
+        Powers of two, for the data and for labels and goals.
+    """
+
+    a: float
+    b: float
+
+    def told(self, data: GameData) -> GameData:
+        """The data of the game in these units."""
+        layout = data.layout
+        cost = np.ones(layout.columns) if layout.cost is None else layout.cost
+        own = replace(layout, cost=cost * self.a * self.a)
+        return replace(data, y=data.y * self.b, z=data.z * self.b, layout=own)
+
+    def people(self, who: float | Population) -> float | Population:
+        """Whom the learner meets, in these units."""
+        if isinstance(who, Population):
+            return Population(tuple(self._strength(gamma) for gamma in who.gammas), who.shares)
+        return self._strength(who)
+
+    def _strength(self, gamma: float) -> float:
+        if isinf(gamma):
+            return gamma
+        told = gamma / self.a * self.b / self.a * self.b
+        if not _STRONGEST <= told <= _WEAKEST:
+            raise ValueError(
+                f"gamma {gamma:.3g} is out of range: where X and the labels are of order one it is "
+                f"{told:.3g}, and squares of that are no numbers. Bring X, y and z to other scales."
+            )
+        return told
+
+    def ridge(self, ridge: float) -> float:
+        """A penalty in these units."""
+        return ridge * self.a * self.a
+
+    def coef(self, coef: Vector) -> Vector:
+        """Coefficients in these units."""
+        return coef * self.b
+
+    def of_certificate(self, proof: Certificate) -> Certificate:
+        """A certificate in the units of the game itself."""
+        b = self.b
+        return replace(proof, lower_bound=proof.lower_bound / b / b, gap=proof.gap / b / b)
+
+    def back(self, solution: Solution, who: float | Population) -> Solution:
+        """A solution in the units of the game itself."""
+        b, proof = self.b, solution.certificate
+        # The multiplier of a population is that of a squared norm, not of the unit sphere.
+        unit = self.a if isinstance(who, Population) else b
+        history = tuple(
+            replace(step, objective=step.objective / b / b, residual=step.residual / b / b)
+            for step in solution.history
+        )
+        return replace(
+            solution,
+            coef=solution.coef / b,
+            intercept=solution.intercept / b,
+            multiplier=solution.multiplier / unit / unit,
+            objective=solution.objective / b / b,
+            certificate=self.of_certificate(proof),
+            history=history,
+        )
+
+
+def units_of(data: GameData) -> Units | None:
+    """Units that suit the data; None where its own do.
+
+    Data whose largest numbers have no square in double precision is refused.
+    """
+    target = max(float(np.abs(t).max(initial=0.0)) for t in (data.y, data.z))
+    _, rows = next(data.matrix.row_panels(min(_ROWS, block_length(data.matrix.shape[1]))))
+    sizes = np.abs(rows).max(axis=0, initial=0.0)
+    largest = float(sizes.max(initial=0.0))
+    if target * sqrt(len(data.y)) > _MOST:
+        raise ValueError(
+            f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
+            "most; bring them to a smaller scale."
+        )
+    if 0.0 < largest < _LEAST:
+        raise ValueError(
+            f"X holds numbers too small to be squared in double precision, {largest:.3g} at most; "
+            "bring them to a larger scale."
+        )
+    own, price = sizes[data.layout.changeable], data.layout.price
+    size = float((own if price is None else own * price).max(initial=0.0))
+    if all(_SMALL <= one <= _LARGE or not 0.0 < one < np.inf for one in (target, size)):
+        return None
+    return Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))
+
+
+def _to_one(size: float, most: int) -> float:
+    """Power of two that brings a number to order one, with so many bits at most."""
+    if not 0.0 < size < np.inf:
+        return 1.0
+    return 2.0 ** max(min(-frexp(size)[1], most), -most)

@@ -1,0 +1,328 @@
+"""No certificate may exclude a predictor that exists, whatever rounding did to the game."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from spgls import Floor, Population, StackelbergRegressor, certify, solve, solve_path
+from spgls.game.providers import priced_norm
+from spgls.population import solve_population
+from spgls.reduction import ReducedGame
+from spgls.reduction.columns import reduce_moments, reduce_triangle
+from spgls.reduction.data import GameData
+from spgls.reduction.dependence import exact_dependence
+from spgls.reduction.layout import Layout
+from spgls.reduction.rounding import Rounding
+from spgls.reduction.sums import Origin
+from spgls.solvers import Spectral
+from spgls.sphere import dual_bound, solve_sphere
+
+ENGINES = ("auto", "gram", "qr")
+
+
+def loss(X, y, z, population, coef, intercept=0.0, cost=None):
+    """A predictor's mean over the groups of their sums of squares, in extended precision."""
+    X, y, z, coef = (np.asarray(a, dtype=np.longdouble) for a in (X, y, z, coef))
+    prediction, t = X @ coef + intercept, priced_norm(np.asarray(coef, float), cost)
+    total = np.longdouble(0.0)
+    for gamma, share in zip(population.gammas, population.shares, strict=True):
+        alpha = t / gamma
+        total += share * ((((prediction + alpha * z) / (1 + alpha)) - y) ** 2).sum()
+    return float(total)
+
+
+class TestGamesThatWereProvedWrongly:
+    """Each has a predictor below the bound that was once called proved."""
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_a_column_below_the_rank_that_squares_resolve(self, engine):
+        X, y, z = np.diag([1.0, 3e-8]), np.array([1.0, 2.0]), np.zeros(2)
+        people = Population([inf, 1e6, 0.1], [0.4, 0.4, 0.2])
+        found = solve(X, y, z, people, solver=Spectral(engine=engine))
+        better = loss(X, y, z, people, [1.0, 6.67e7])
+        assert found.certificate.lower_bound <= better < 3.001
+        assert found.status.ok == (engine != "gram")
+        assert certify(X, y, z, people, [1.0, 0.0]).lower_bound <= better
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_a_rank_that_a_threshold_decides(self, engine):
+        X = np.array([[1.0, 1.0], [0.0, 4e-16], [0.0, 0.0]])
+        y, z, people = (
+            np.array([0.0, 1.0, 0.2]),
+            np.array([1.0, 1.0, 0.0]),
+            Population.mixed(1, 0.5),
+        )
+        found = solve(X, y, z, people, solver=Spectral(engine=engine))
+        better = loss(X, y, z, people, [-2.5e15, 2.5e15])
+        assert better < 0.55
+        assert found.certificate.lower_bound <= better
+        assert not found.status.ok
+        assert found.certificate.kind == "estimated"
+
+    def test_columns_equal_to_fourteen_digits(self):
+        rng = np.random.default_rng(0)
+        first = rng.normal(size=40)
+        X = np.column_stack([first, first + 1e-14 * rng.normal(size=40)])
+        y, z = (X[:, 1] - X[:, 0]) * 1e14, np.zeros(40)
+        people = Population.mixed(1.0, 0.9)
+        found = solve(X, y, z, people)
+        better = loss(X, y, z, people, [-1e14, 1e14])
+        assert better < 0.2 * (y @ y)
+        assert found.certificate.lower_bound <= better
+
+    def test_goals_orthogonal_to_the_columns(self):
+        X = np.array([[1.0], [2.0], [-1.0]])
+        y = np.full(3, -2.0)
+        ones = np.ones(3)
+        z = ones - X[:, 0] * (X[:, 0] @ ones) / (X[:, 0] @ X[:, 0])
+        for solver in ("spectral", "krylov", "auto"):
+            assert solve(X, y, z, 0.017, solver=solver).status.ok
+
+    @pytest.mark.parametrize("gamma", [1e-200, 1e-170, 1e140, 1e200])
+    @pytest.mark.parametrize("size", [1e-80, 1.0])
+    def test_extremes_are_numbers_and_say_how_it_is(self, gamma, size):
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(12, 3))
+        y = size * (X @ rng.normal(size=3) + rng.normal(size=12))
+        z = np.maximum(y, 0.0)
+        if gamma > 1.0 > size:
+            with pytest.raises(ValueError, match=r"^gamma .* is out of range"):
+                solve(X, y, z, gamma)
+            return
+        for found in (solve(X, y, z, gamma), solve_path(X, y, z, [gamma, 2 * gamma])[0]):
+            proof = found.certificate
+            assert np.isfinite(found.coef).all()
+            assert 0.0 <= proof.lower_bound <= found.objective
+            assert proof.lower_bound <= (1 + 1e-12) * (y @ y)
+            assert not found.status.ok or proof.relative_gap <= 1e-9
+
+
+def test_default_fits_of_graded_columns_are_never_proved_wrongly():
+    """Scales that spread over nine decades: the best predictor may use the smallest column."""
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        m, n = int(rng.integers(4, 12)), int(rng.integers(2, 5))
+        X = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-9, 0, size=n)
+        y = rng.normal(size=m)
+        model = StackelbergRegressor(10.0 ** rng.uniform(-3, 6), goal=Floor(0.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        z = np.maximum(y, 0.0)
+        people = Population.mixed(model.gamma_, 0.5)
+        # Least squares, of which the honest half would have the most.
+        A = np.column_stack([X, np.ones(m)])
+        rival = np.linalg.lstsq(A * np.append(1 / np.linalg.norm(X, axis=0), 1.0), y, rcond=None)[0]
+        rival = rival * np.append(1 / np.linalg.norm(X, axis=0), 1.0)
+        for factor in (1.0, 0.9, 0.5):
+            value = loss(X, y, z, people, factor * rival[:-1], factor * rival[-1])
+            assert model.certificate_.lower_bound <= value * (1 + 1e-12)
+
+
+def _true_game(rng):
+    """Data, and the exact game on it, whose optimum is known to rounding."""
+    m, n = int(rng.integers(3, 9)), int(rng.integers(1, 4))
+    X = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-2, 2, size=n)
+    y = rng.normal(size=m) * 10.0 ** rng.uniform(-1, 1)
+    z = y + rng.normal(size=m) * 10.0 ** rng.uniform(-2, 2)
+    return X, y, z
+
+
+@pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("kind", ["squared", "factor"])
+def test_bounds_hold_where_rounding_is_amplified(kind, amplified):
+    """A game computed from data, or from moments, that are wrong by a known amount."""
+    rng = np.random.default_rng(int(-np.log10(amplified)) + (kind == "factor"))
+    useful = 0
+    for _ in range(150):
+        X, y, z = _true_game(rng)
+        n = X.shape[1]
+        layout, rows = Layout(n), np.column_stack([X, y, z])
+        true = reduce_triangle(layout, rows.copy(), Origin(), len(y)).game
+        sizes = np.linalg.norm(rows, axis=0)
+        if kind == "factor":
+            error = rng.normal(size=rows.shape)
+            wrong = rows + amplified * sizes * error / np.linalg.norm(error, axis=0)
+            reduction = reduce_triangle(layout, wrong, Origin(), len(y))
+        else:
+            error = rng.uniform(-1, 1, size=(n + 2, n + 2))
+            moment = rows.T @ rows + amplified * np.outer(sizes, sizes) * (error + error.T) / 2
+            if np.linalg.eigvalsh(moment)[0] <= 0.0:
+                continue
+            reduction = reduce_moments(layout, moment, Origin(), len(y))
+        if reduction is None:
+            continue
+        rounding = replace(reduction.game.rounding, kappa=reduction.game.rounding.kappa + amplified)
+        least = rounding.least
+        # What is certain of the least singular value shrinks with what is uncertain.
+        if least > 0.0:
+            least = (
+                max(0.0, least**2 - amplified) ** 0.5 if kind == "squared" else least - amplified
+            )
+        rounding = replace(rounding, least=max(0.0, least))
+        game = replace(reduction.game, rounding=rounding)
+        gamma = 10.0 ** rng.uniform(-3, 3)
+        exact, found = solve_sphere(true, gamma), solve_sphere(game, gamma)
+        upper = max(found.value, exact.value) * (1 + 1e-9)
+        bound = dual_bound(game, gamma, found, upper)
+        assert bound <= exact.value * (1 + 1e-9) + 1e-13 * (true.yy + true.zz)
+        useful += bound > 0.5 * exact.value
+        shares = [0.5, 0.5]
+        best = solve_population(true, [gamma, inf], shares)
+        bounded = solve_population(game, [gamma, inf], shares, tol=2 * amplified)
+        if best.value <= bounded.upper:
+            assert bounded.lower_bound <= best.value * (1 + 1e-9) + 1e-13 * (true.yy + true.zz)
+    assert useful > (20 if amplified < 1e-3 else 5)
+
+
+@pytest.mark.parametrize("kind", ["squared", "factor", "kernel"])
+def test_a_charge_is_no_less_than_at_any_norm(kind):
+    """The quadratic in c, the line in tau and the charge itself agree on who pays what."""
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        sizes = 10.0 ** rng.uniform(-3, 3, size=3)
+        rounding = Rounding(
+            kind=kind,
+            kappa=10.0 ** rng.uniform(-15, -3),
+            reach=sizes[0],
+            y=sizes[1],
+            z=sizes[2],
+            least=float(rng.choice([0.0, 10.0 ** rng.uniform(-6, 0)])) if kind != "kernel" else 0.0,
+        )
+        gamma, nu, upper = 10.0 ** rng.uniform(-3, 3, size=3)
+        c = np.float64(rng.random())
+        around = rounding.around(1 - c, c, gamma, nu, upper)
+        for other in rng.random(5):
+            w = other - c
+            quadratic = around.at + 2 * around.slope * w + around.bend * w * w
+            tau = gamma * other * (1 - other)
+            b, k = rounding.y + other * rounding.z, rounding.kappa
+            reach = rounding.reach * tau**0.5
+            if rounding.least:
+                reach = min(reach, (upper**0.5 + b) / rounding.least)
+            if kind == "kernel":
+                needed = k * rounding.reach**2 / nu * upper
+            elif kind == "squared":
+                needed = k * (reach + b) ** 2
+            else:
+                needed = 2 * k * (reach + b) * upper**0.5 + (k * (reach + b)) ** 2
+            assert quadratic >= needed * (1 - 1e-9)
+            charge = rounding.charge(np.float64(tau), np.float64(other), np.float64(nu), upper)
+            assert charge >= needed * (1 - 1e-9)
+
+
+class TestDependence:
+    """Ranks that are beyond doubt."""
+
+    def data(self, X, **how):
+        y = np.arange(float(len(X)))
+        return GameData.from_user(X, y, y[::-1].copy(), **how)
+
+    def found(self, data):
+        return exact_dependence(data)
+
+    def test_one_hot_groups_beside_an_intercept(self):
+        kinds = np.arange(30) % 3
+        X = np.column_stack([np.eye(3)[kinds], np.random.default_rng(0).normal(size=30)])
+        assert len(self.found(self.data(X, fit_intercept=True)).columns) == 1
+        assert self.found(self.data(X)).columns.tolist() == []
+
+    def test_copies_multiples_and_sums(self):
+        rng = np.random.default_rng(1)
+        a, b = rng.integers(-9, 9, size=(2, 20)).astype(float)
+        X = np.column_stack([a, b, a, 2 * a, a - 3 * b, a / 4 + b])
+        assert len(self.found(self.data(X)).columns) == 4
+
+    @pytest.mark.parametrize("off", [1e-16, 1e-13, 1e-8])
+    def test_what_is_nearly_dependent_is_not(self, off):
+        rng = np.random.default_rng(2)
+        a = rng.normal(size=20)
+        b = a.copy()
+        b[7] += off * abs(b[7]) if off > 1e-15 else np.spacing(b[7])
+        assert self.found(self.data(np.column_stack([a, b]))).columns.tolist() == []
+
+    def test_equal_rows(self):
+        rng = np.random.default_rng(3)
+        X = np.repeat(rng.normal(size=(2, 4)), 5, axis=0)
+        found = self.found(self.data(X, feature_cost=[1.0, inf, inf, 1.0]))
+        assert (found.free_rows, found.all_rows) == (2, 2)
+
+    def test_honest_people_and_a_whole_one_hot_group_are_proved(self):
+        kinds = np.arange(40) % 4
+        rng = np.random.default_rng(4)
+        X = np.column_stack([np.eye(4)[kinds], rng.normal(size=(40, 2))])
+        y = X @ rng.normal(size=6) + 0.1 * rng.normal(size=40)
+        found = solve(X, y, y + 1.0, Population.mixed(1.0), fit_intercept=True)
+        assert found.certificate.kind == "proved"
+
+
+@pytest.fixture(scope="module")
+def game():
+    rng = np.random.default_rng(0)
+    kinds = np.eye(3)[np.arange(60) % 3]
+    X = np.column_stack([kinds, rng.normal(size=(60, 2))])
+    y = X @ np.array([1.0, 2.0, -1.0, 1.0, 0.5]) + 0.3 * rng.normal(size=60)
+    return X, y, np.maximum(y, 0.5)
+
+
+class TestNullSpace:
+    """With "avoid" coefficients stay where the rows vary, and the certificate says so."""
+
+    @pytest.mark.parametrize("people", [0.5, Population.mixed(0.5)])
+    def test_coefficients_stay_in_the_row_space(self, game, people):
+        X, y, z = game
+        found = solve(X, y, z, people, fit_intercept=True, null_space="avoid")
+        centred = X - X.mean(axis=0)
+        inside = np.linalg.pinv(centred) @ (centred @ found.coef)
+        np.testing.assert_allclose(inside, found.coef, rtol=1e-9, atol=1e-12)
+        assert found.certificate.kind == "proved"
+        assert found.certificate.among == "predictors that use no null space"
+        assert "use no null space" in repr(found.certificate)
+
+    def test_using_it_is_no_worse_and_avoiding_it_keeps_coefficients_small(self, game):
+        X, y, z = game
+        people = Population.mixed(0.5)
+        used = solve(X, y, z, people, fit_intercept=True)
+        avoided = solve(X, y, z, people, fit_intercept=True, null_space="avoid")
+        assert used.objective <= avoided.objective * (1 + 1e-9)
+        assert np.linalg.norm(avoided.coef) <= np.linalg.norm(used.coef) * (1 + 1e-9)
+        path = solve_path(X, y, z, [people], fit_intercept=True, null_space="avoid")
+        assert path[0].objective == pytest.approx(avoided.objective, rel=1e-12)
+        proof = certify(
+            X, y, z, people, avoided.coef, intercept=avoided.intercept, null_space="avoid"
+        )
+        assert proof.relative_gap < 1e-8
+
+    def test_where_the_rank_is_full_it_changes_nothing(self, game):
+        X, y, z = (game[0][:, 1:], *game[1:])
+        used, avoided = (
+            solve(X, y, z, Population.mixed(0.5), fit_intercept=True, null_space=how)
+            for how in ("use", "avoid")
+        )
+        np.testing.assert_allclose(used.coef, avoided.coef, rtol=1e-9)
+
+    def test_estimators_avoid_by_default(self, game):
+        X, y, z = game
+        model = StackelbergRegressor(0.5).fit(X, y, z=z)
+        assert model.certificate_.among != solve(X, y, z, 0.5).certificate.among
+        used = StackelbergRegressor(0.5, null_space="use").fit(X, y, z=z)
+        assert used.objective_ <= model.objective_ * (1 + 1e-9)
+
+    def test_published_solvers_play_the_game_as_stated(self, game):
+        with pytest.raises(
+            ValueError, match=r"^solver 'gltr' plays the game as stated.*null_space"
+        ):
+            solve(*game, 0.5, solver="gltr", null_space="avoid")
+        with pytest.raises(ValueError, match="null_space must be one of use, avoid; got 'never'"):
+            solve(*game, 0.5, null_space="never")
+
+
+def test_a_game_without_rounding_pays_for_none():
+    game = ReducedGame(np.array([1.0, 2.0]), np.ones(2), -np.ones(2), 1.0, 0.5, 1.0)
+    small = solve_sphere(game, 1.0)
+    assert small.value - dual_bound(game, 1.0, small) <= 1e-14 * (game.yy + game.zz)

@@ -1,0 +1,462 @@
+"""Bounds by residuals: no predictor is below them, whatever rounding did."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from spgls import Population, Status, certify, solve, solve_path
+from spgls.game.response import learner_loss
+from spgls.population import GroupMoments
+from spgls.reduction.data import GameData
+from spgls.reduction.dependence import independent_columns
+from spgls.solvers.iterative import curvature, residual
+from spgls.solvers.iterative.lowest import floor_of, lowest_pair
+from spgls.solvers.iterative.prove import Prover, Wish
+from spgls.solvers.krylov.lagrangians import Lagrangians
+from spgls.solvers.krylov.matrices import matrices_at
+from spgls.solvers.units import units_of
+
+ITERATIVE = ("krylov", "gltr", "ltrsr", "rtr-newton", "admm")
+HALF = Population([np.inf, 1.0], [0.5, 0.5])
+
+
+# Games whose certificates were false, in their smallest form
+
+SMALL = {
+    "orthogonal labels": (
+        [[1.0], [-1.0], [-1.0], [1.0], [1.0], [-1.0], [-1.0], [1.0]],
+        [8.0, -2.0, -2.0, 0.0, -8.0, 2.0, 2.0, 0.0],
+        [7.0, -3.0, -3.0, -1.0, -7.0, 3.0, 3.0, 1.0],
+        HALF,
+        [1.509886920392863],
+    ),
+    "no data": ([[0.0]], [1.0], [1.0], HALF, [4649.60417612513]),
+    "weak column": (
+        [[1.0, 0.0], [0.0, 1e-9]],
+        [0.0, 1.0],
+        [1.0, 0.0],
+        Population([np.inf, 1.0], [0.875, 0.125]),
+        [0.0, 1e9],
+    ),
+    "weak direction": (
+        [[0.668, -0.388, 0.428], [-0.0551, 0.032, -0.0353]],
+        [-3.4, -0.3],
+        [-3.4, -0.3],
+        HALF,
+        [89154.65116277793, 86122.0930232246, -61082.55813954324],
+    ),
+    "graded columns": (
+        [[1.0, 0.0], [0.0, 3e-8]],
+        [1.0, 2.0],
+        [0.0, 0.0],
+        Population([np.inf, 1e6, 0.1], [0.4, 0.4, 0.2]),
+        [1.0, 6.67e7],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_predictor_is_below_the_bound(name):
+    X, y, z, people, coef = (
+        np.array(part) if i != 3 else part for i, part in enumerate(SMALL[name])
+    )
+    found = solve(X, y, z, people, solver="krylov")
+    shares = zip(people.gammas, people.shares, strict=True)
+    loss = sum(share * learner_loss(X, y, z, coef, gamma=gamma) for gamma, share in shares)
+    assert found.certificate.lower_bound <= loss + 1e-12 * (y @ y)
+    if found.status.ok:
+        assert found.objective <= loss + 1e-9 * (y @ y)
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_immutable_columns_that_are_nearly_but_not_quite_dependent(solver):
+    """Three times 0.1 is not 0.3: coefficients of 1e16 explain more than rounding can see."""
+    X = np.array([[0.1, 0.3, 1.0], [1.0, 3.0, 0.5], [0.7, 2.1, -1.0], [0.0, 0.0, 1.0]])
+    y, z = np.array([1.0, 0.0, 1.0, 0.5]), np.array([0.0, 1.0, 0.0, 2.0])
+    found = solve(X, y, z, 1.0, feature_cost=[np.inf, np.inf, 1.0], solver=solver)
+    # The same changeable coefficient, the others by exact least squares.
+    w = Fraction(float(found.coef[2]))
+    s = 1 / (1 + w**2)
+    one, two, last = ([Fraction(v) for v in column] for column in X.T.tolist())
+    target = [
+        Fraction(a) - (1 - s) * Fraction(b) - s * w * c
+        for a, b, c in zip(y.tolist(), z.tolist(), last, strict=True)
+    ]
+
+    def inner(a, b):
+        return sum(p * q for p, q in zip(a, b, strict=True))
+
+    a, b, d = inner(one, one), inner(one, two), inner(two, two)
+    p, q = inner(one, target), inner(two, target)
+    loss = inner(target, target) - (d * p * p - 2 * b * p * q + a * q * q) / (a * d - b * b)
+    assert found.certificate.lower_bound <= loss
+    assert found.objective > loss + 0.1
+    assert not found.status.ok
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+@pytest.mark.parametrize("shift", [1e7, 1e8])
+def test_goals_far_from_the_labels(solver, shift):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    found = solve(X, y, y + shift, 1.0, solver=solver)
+    best = solve(X, y, y + shift, 1.0)
+    assert found.certificate.lower_bound <= best.objective + 1e-12 * (y @ y)
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_of_very_different_scales(solver, seed):
+    """Products that an iteration stores are wrong here by more than what is left to find."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 6)) * 10.0 ** rng.permutation(np.linspace(-4, 4, 6))
+    y, z = rng.normal(size=(2, 40))
+    gamma = 10.0 ** rng.uniform(-6, 6)
+    found, best = solve(X, y, z, gamma, solver=solver), solve(X, y, z, gamma)
+    assert found.certificate.lower_bound <= best.objective + 1e-12 * (y @ y)
+    if found.status.ok:
+        assert found.objective <= best.objective + 2e-9 * (y @ y)
+
+
+def test_a_local_optimum_is_not_called_global():
+    X = (
+        np.array([[5.0, 1.3, 1.0], [-5.0, 1.0, -1.9], [5.0, -1.0, -1.9], [-5.0, -1.0, 1.9]] * 2)
+        * 100
+    )
+    X[4, 1:], X[5, 1] = (130.0, 0.0), 130.0
+    y = np.array([4.0, 0.0, 4.0, 0.0, 0.0, 2.0, 0.0, 2.0])
+    z = np.array([2.0, -8.0, 0.0, -8.0, 2.0, 4.0, 0.0, 4.0])
+    weight = [2.0, 0.4, 2.0, 1.1, 0.46, 2.2, 0.42, 0.41]
+    options = {"fit_intercept": True, "sample_weight": weight}
+    best = solve(X, y, z, 6.103515625e-05, **options)
+    for solver in ITERATIVE:
+        found = solve(X, y, z, 6.103515625e-05, solver=solver, **options)
+        assert found.certificate.lower_bound <= best.objective + 1e-12 * (y @ y)
+        if found.status.ok:
+            assert found.objective <= best.objective + 1e-9 * (y @ y)
+
+
+def test_a_path_and_its_points_agree():
+    X = np.array(
+        [[-1.077217416528648, -1.077217416522298], [0.41287005854394326, 0.412870058509589]]
+    )
+    X = np.vstack([X, [-0.596, -0.596]])
+    y, z = np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0])
+    gammas = [1.0, 1e8]
+    path = solve_path(X, y, z, gammas, solver="krylov")
+    for gamma, found in zip(gammas, path, strict=True):
+        assert found.status.ok == solve(X, y, z, gamma, solver="krylov").status.ok
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+@pytest.mark.parametrize("unit", [1e-100, 1e-75, 1e75, 1e100])
+def test_labels_of_any_unit(solver, unit):
+    rng = np.random.default_rng(0)
+    X, y, z = rng.normal(size=(12, 3)), *rng.normal(size=(2, 12))
+    plain = solve(X, y, z, 1.0, solver=solver)
+    found = solve(X, unit * y, unit * z, unit**2, solver=solver)
+    assert found.status is plain.status
+    np.testing.assert_allclose(found.coef, unit * plain.coef, rtol=1e-6)
+    assert found.certificate.lower_bound <= found.objective
+
+
+def test_strengths_that_no_units_bring_into_range_are_refused():
+    X, y = np.array([[1.0], [2.0]]), np.array([1e100, 0.0])
+    for call in (solve, lambda *game: certify(*game, np.zeros(1))):
+        with pytest.raises(ValueError, match=r"gamma 1 is out of range.*other scales\."):
+            call(X, y, y, 1.0)
+    with pytest.raises(ValueError, match="X holds numbers too small to be squared"):
+        solve(1e-150 * X, np.ones(2), np.ones(2), 1.0)
+
+
+def test_goals_of_any_size_raise_nothing():
+    for people in (HALF, 1.0):
+        found = solve(np.array([[1.0]]), np.array([1.0]), np.array([1e50]), people, solver="krylov")
+        assert np.isfinite(found.objective)
+        assert found.certificate.lower_bound <= 1.0
+
+
+# The inequalities with rounding amplified
+
+
+class Noisy(residual.Fresh):
+    """Residuals and products that are wrong by all that the rulers allow, in bad directions."""
+
+    def __init__(self, data, size, rng):
+        super().__init__(data)
+        self._size, self._rng = size, rng
+        rulers = residual.Rulers.of(data)
+        self.noisy = replace(rulers, across=size, down=size)
+
+    @property
+    def rulers(self):
+        return self.noisy
+
+    def product(self, x, y, z):
+        data, rng, size = self.data, self._rng, self._size
+        A = data.projected.apply(np.eye(len(self.noisy.columns)))
+        targets, _ = data.projected_targets
+        r = A @ x + np.outer(targets[:, 1], z) - np.outer(targets[:, 0], y)
+        terms = self.noisy.columns @ np.abs(x) + y * self.noisy.y + np.abs(z) * self.noisy.z
+        # Away from the optimum the loss looks larger, and the slope smaller, than they are.
+        hide = A @ np.linalg.lstsq(A.T @ A, -A.T @ r, rcond=1e-8)[0]
+        push = [r, hide, rng.normal(size=r.shape)][int(rng.integers(3))]
+        push = push / np.fmax(residual.lengths(push), 1e-300) * rng.choice([-1.0, 1.0])
+        noisy = r + size * terms * push
+        length = residual.lengths(noisy)
+        slope = A.T @ noisy
+        slope -= np.sign(slope) * size * np.outer(self.noisy.columns, length)
+        square = length**2 + size * terms * length * rng.uniform(-1.0, 1.0)
+        left = targets.T @ noisy
+        left += size * np.outer([self.noisy.y, self.noisy.z], length) * rng.choice([-1.0, 1.0])
+        return slope, np.maximum(square, 0.0), left
+
+
+def noisy_prover(data, size, rng, monkeypatch):
+    """A prover that sees products, and squared data, with so much rounding."""
+    monkeypatch.setattr(curvature, "square_unit", lambda m, n: size)
+    prover = Prover(data)
+    object.__setattr__(prover, "fresh", Noisy(data, size, rng))
+    columns, own = prover.fresh.noisy.columns, prover.curvature
+    noise = rng.uniform(-1.0, 1.0, (len(columns), len(columns)))
+    own._square += size * (noise + noise.T) / 2 * np.outer(columns, columns)
+    own._p_z += size * rng.uniform(-1.0, 1.0, len(columns)) * columns * prover.fresh.noisy.z
+    return prover
+
+
+def told_games(seed):
+    """Data with everything that a projection, weights and costs can do to it."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(4, 30)), int(rng.integers(1, 6))
+    X = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-2, 2, n)
+    if seed % 3 == 0:
+        X += 10.0 ** rng.uniform(0, 2, n)
+    cost = np.append(10.0 ** rng.uniform(-1, 1, n), np.inf)
+    X = np.column_stack([X, rng.normal(size=m)])
+    y, z = rng.normal(size=(2, m)) * 10.0 ** rng.uniform(-1, 1, (2, 1))
+    options = {"fit_intercept": bool(seed % 2)}
+    if seed % 4 < 2:
+        options["feature_cost"] = cost
+    if seed % 5 == 0:
+        options["sample_weight"] = rng.integers(0, 3, m) + (np.arange(m) < 3)
+    return X, y, z, options, rng
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("seed", range(40))
+def test_one_strength_with_rounding_amplified(seed, size, monkeypatch):
+    X, y, z, options, rng = told_games(seed)
+    gamma = 10.0 ** rng.uniform(-3, 3)
+    best = solve(X, y, z, gamma, **options)
+    data = GameData.from_user(X, y, z, **options)
+    prover = noisy_prover(data, size, rng, monkeypatch)
+    for stretch in (1.0, 1.0 + size, 1.3):
+        found = prover.fresh.residuals(stretch * best.coef[:, None], np.array([gamma]))
+        none = np.full(1, np.nan)
+        wish = Wish(np.array([np.inf]), 1e-3 * data.loss(data.y), none, np.zeros(1))
+        bounds, kinds = prover.bounds(found, wish)
+        assert kinds == ["proved"]
+        assert bounds.lower[0] <= best.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("seed", range(20))
+def test_matrices_below_the_true_ones_with_rounding_amplified(seed, size, monkeypatch):
+    X, y, z, options, rng = told_games(seed)
+    data = GameData.from_user(X, y, z, **options)
+    prover = noisy_prover(data, size, rng, monkeypatch)
+    A = data.projected.apply(np.eye(data.projected.shape[1]))
+    targets, _ = data.projected_targets
+    top = np.linalg.norm(A, 2) ** 2
+    nu = top * np.append(10.0 ** rng.uniform(-6, 2, 8), [0.0, -1e-3])
+
+    def lift(some):
+        exact = [np.linalg.solve(A.T @ A + one * np.eye(A.shape[1]), A.T @ targets) for one in some]
+        both = np.array(exact) * (1.0 + size * rng.normal(size=(len(some), 1, 1)))
+        return both[:, :, 0].T, both[:, :, 1].T
+
+    found = matrices_at(prover, nu, lift, 0.0)
+    assert not found.estimated.any()
+    for one, (yy, yz, zz) in zip(found.nu, found.M, strict=True):
+        inside = A @ np.linalg.solve(A.T @ A + one * np.eye(A.shape[1]), A.T @ targets)
+        true = targets.T @ (targets - inside)
+        below = np.array([[yy, yz], [yz, zz]])
+        scale = np.linalg.norm(targets, axis=0)
+        # In units of labels and goals, so that both count.
+        gap = (true - below) / np.outer(scale, scale)
+        assert np.linalg.eigvalsh((gap + gap.T) / 2)[0] >= -1e-10 * (1.0 + abs(one) / top)
+
+
+# What the bounds are made of
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_lagrangians_on_intervals(seed):
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 4))
+    gammas = [*10.0 ** rng.uniform(-3, 3, count), np.inf][: count + seed % 2]
+    shares = rng.dirichlet(np.ones(len(gammas)))
+    root = rng.normal(size=(5, 2)) * 10.0 ** rng.uniform(-1, 2, 2)
+    gram = root.T @ root
+    delta = root[:, 0] - root[:, 1]
+    M = np.array([[gram[0, 0], gram[0, 1], gram[1, 1]]]) * rng.uniform(0.0, 1.0)
+    own = Lagrangians(
+        GroupMoments(gammas, shares),
+        float(delta @ delta),
+        float(rng.choice([0.0, 1.0])),
+        rng.normal(size=1),
+        M,
+    )
+    low = 10.0 ** rng.uniform(-4, 4, 20)
+    high = low * np.exp(10.0 ** rng.uniform(-6, 0, 20))
+    bound, middle = own.on_intervals(low, high)
+    inside = low * (high / low) ** np.linspace(0.0, 1.0, 101)[:, None]
+    least = np.array([own.best(t)[1] for t in inside]).min(axis=0)
+    size = np.abs(own.best(low)[1]) + np.abs(M).sum() + own.apart
+    assert (bound <= least + 1e-12 * size).all()
+    # To second order in the width.
+    width = np.log(high / low)
+    wide = np.abs(own.nu[0]) * high + own.ridge * high + size
+    assert (middle - bound <= 40 * wide * width).all()
+    far = 10.0 ** np.linspace(-8, 8, 400)
+    for t in (1e-3, 1.0, 1e3):
+        assert own.towards_zero(t) <= own.best(far[far <= t])[1].min() + 1e-12 * size.max()
+        assert own.towards_infinity(t) <= own.best(far[far >= t])[1].min() + 1e-9 * size.max()
+
+
+@pytest.mark.parametrize(
+    "spectrum",
+    [np.linspace(0.1, 1, 300), np.geomspace(1e-3, 1, 300), np.r_[1e-2, np.linspace(0.5, 1, 299)]],
+    ids=["even", "geometric", "one below"],
+)
+def test_a_random_start_bounds_the_spectrum_from_below(spectrum):
+    operator = SimpleNamespace(size=len(spectrum), product=lambda v: spectrum * v)
+    for seed in range(10):
+        for steps in (5, 20, 80):
+            pair = lowest_pair(operator, np.random.default_rng(seed), -0.9 * spectrum[0], steps)
+            assert pair.floor <= spectrum.min() <= pair.value + 1e-14
+    # A start that misses the lowest eigenvector is what the chance is about.
+    d, e = np.array([1.0, 1.0]), np.array([1e-9, 1e-9])
+    assert floor_of(d, e, 1.0, 100) <= 1.0
+
+
+def test_dependent_columns_are_told_without_rounding():
+    rng = np.random.default_rng(0)
+    group = np.eye(3)[rng.integers(0, 3, 20)]
+    x = rng.normal(size=20)
+    ones = np.ones((20, 1))
+    assert independent_columns(np.column_stack([group, ones])) is not None
+    assert independent_columns(group, ones) is not None
+    assert len(independent_columns(group, ones)) == 2
+    assert len(independent_columns(np.column_stack([x, 4 * x, -x / 2]))) == 1
+    assert independent_columns(np.column_stack([x, 3 * x * (1 + 2e-16)])) in (None, [1])
+    assert independent_columns(np.column_stack([x, x * (1 + 1e-14)])) is None
+    # As many columns as different rows span everything.
+    rows = np.repeat(rng.normal(size=(3, 5)), 4, axis=0)
+    assert len(independent_columns(rows)) == 3
+
+
+# Populations from a Krylov space
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_populations_are_proved(seed):
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(20, 80)), int(rng.integers(2, 12))
+    X = rng.normal(size=(m, n))
+    y = X @ rng.normal(size=n) + rng.normal(size=m)
+    z = y + np.abs(rng.normal(size=m))
+    gammas = [np.inf, *10.0 ** rng.uniform(-2, 2, 1 + seed % 3)]
+    people = Population(gammas, [1.0 / len(gammas)] * len(gammas))
+    options = {"fit_intercept": bool(seed % 2), "ridge": float(seed % 4 == 0)}
+    found = solve(X, y, z, people, solver="krylov", **options)
+    best = solve(X, y, z, people, **options)
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.kind == "proved"
+    assert found.certificate.lower_bound <= best.objective + 1e-12 * (y @ y)
+    assert abs(found.objective - best.objective) <= 2e-9 * (y @ y)
+
+
+def test_populations_on_wide_data_are_proved_without_squares(monkeypatch):
+    """A null space leaves no negative multiplier, so none has to be believed."""
+    monkeypatch.setattr("spgls.solvers.iterative.prove.MOST_COLUMNS", 0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 90))
+    y = X @ rng.normal(size=90) / 9 + rng.normal(size=60)
+    found = solve(X, y, y + 3.0 + rng.normal(size=60), Population.mixed(1.0), solver="krylov")
+    assert found.status.ok
+    assert found.certificate.kind == "proved"
+
+
+def test_many_columns_are_estimated_where_a_proof_needs_their_spectrum(monkeypatch):
+    monkeypatch.setattr("spgls.solvers.iterative.prove.MOST_COLUMNS", 0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 40))
+    y = X @ rng.normal(size=40) + rng.normal(size=300)
+    z = y + np.abs(rng.normal(size=300)) / 10
+    for people in (HALF, 1e6):
+        found, best = solve(X, y, z, people, solver="krylov"), solve(X, y, z, people)
+        assert found.status.ok
+        assert found.certificate.kind == "estimated"
+        assert found.certificate.lower_bound <= best.objective + 1e-12 * (y @ y)
+
+
+# certify at any size
+
+
+def test_certify_takes_no_more_than_a_solve():
+    rng = np.random.default_rng(0)
+    m, n, entries = 6000, 3000, 200_000
+    at = rng.integers(0, m, entries), rng.integers(0, n, entries)
+    X = sp.csr_array((rng.normal(size=entries), at), shape=(m, n))
+    X.sum_duplicates()
+    y = X @ (rng.normal(size=n) * (rng.random(n) < 0.1)) + rng.normal(size=m)
+    z = y + np.abs(rng.normal(size=m))
+    peaks = {}
+
+    def watched(name, call):
+        tracemalloc.start()
+        try:
+            return call()
+        finally:
+            peaks[name] = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+
+    found = watched("solve", lambda: solve(X, y, z, 10.0, solver="krylov"))
+    good = watched("certify", lambda: certify(X, y, z, 10.0, found.coef))
+    bad = watched("bad", lambda: certify(X, y, z, 10.0, 0.5 * found.coef))
+    assert good.kind == bad.kind == "proved"
+    assert good.relative_gap <= 1e-8
+    assert max(peaks["certify"], peaks["bad"]) <= 3 * peaks["solve"]
+    # A bad predictor has a useful bound, the game's.
+    loss = learner_loss(X, y, z, 0.5 * found.coef, gamma=10.0)
+    assert bad.lower_bound == pytest.approx(found.objective, abs=2e-8 * (y @ y))
+    assert bad.gap == pytest.approx(loss - found.objective, abs=3e-8 * (y @ y))
+
+
+def test_certify_of_dense_data_of_both_sides_large():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 250))
+    y = X @ rng.normal(size=250) + rng.normal(size=600)
+    z = y + 1.0 + rng.normal(size=600)
+    for people in (5.0, Population.mixed(5.0)):
+        best = solve(X, y, z, people, fit_intercept=True)
+        proof = certify(X, y, z, people, best.coef, intercept=best.intercept)
+        assert proof.relative_gap <= 1e-8
+        assert proof.lower_bound <= best.objective
+
+
+def test_units_are_those_of_the_data():
+    y = np.array([1.0, 2.0])
+    for size in (1e-3, 1.0, 1e5):
+        assert units_of(GameData.from_user(size * np.eye(2), size * y, y)) is None
+    units = units_of(GameData.from_user(1e-100 * np.eye(2), y, y))
+    told = units.told(GameData.from_user(1e-100 * np.eye(2), y, y))
+    assert 0.1 <= np.abs(told.projected.apply(np.eye(2))).max() <= 10.0
