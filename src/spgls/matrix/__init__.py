@@ -9,7 +9,7 @@ from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, rang
 from spgls.matrix.pieces import BLOCK_BYTES, Rows, block_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.sparse import SparseMatrix
-from spgls.matrix.squares import column_squares
+from spgls.matrix.squares import longest_row
 from spgls.matrix.work import Work
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "Work",
     "as_matrix",
     "block_length",
-    "column_squares",
     "flush_columns",
+    "longest_row",
     "range_basis",
     "refuse_matrix_object",
     "refuse_non_finite",

@@ -135,6 +135,16 @@ class DenseMatrix(InMemory):
             total += dense_squares(block, None if weight is None else weight[rows], None)
         return total
 
+    def cross_and_squares(
+        self, u: Array, weight: Vector | None, shift: Vector | None
+    ) -> tuple[Array, Vector | None]:
+        """``A' u`` and :meth:`column_squares`, where products are compiled; else None."""
+        if self._compiled(u, shift) and not self._by_columns:
+            from spgls.matrix import products
+
+            return products.cross_and_squares(self.values, u, weight, shift)
+        return self.cross(u, shift), None
+
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""
         if weight is None:

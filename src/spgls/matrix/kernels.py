@@ -203,6 +203,21 @@ def _adds(X: Any, i: int, stop: int, t: Any, tiles: Any, out: Any) -> None:
 
 
 @_inner(_DENSE)
+def _add_squares(X: Any, i: int, stop: int, w: Any, tiles: Any, out: Any) -> None:
+    """Add the squares of eight rows, so many times each, to some tiles."""
+    n = X.shape[1]
+    a, b, c, d, e, f, g, h = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
+    for tile in range(tiles[0], tiles[1]):
+        r0, r1, r2, r3, r4, r5, r6, r7 = _eight(X, i, stop, tile * TILE, min((tile + 1) * TILE, n))
+        to = out[tile]
+        for j in range(len(r0)):
+            x0, x1, x2, x3 = r0[j], r1[j], r2[j], r3[j]
+            x4, x5, x6, x7 = r4[j], r5[j], r6[j], r7[j]
+            first = a * x0 * x0 + b * x1 * x1 + c * x2 * x2 + d * x3 * x3
+            to[j] += first + (e * x4 * x4 + f * x5 * x5 + g * x6 * x6 + h * x7 * x7)
+
+
+@_inner(_DENSE)
 def _step_rows(t: Any, i: int, count: int, row: Any, basis: Any, along: Any, left: Any) -> None:
     """Apply :class:`RowStep` to ``count`` rows from ``i`` on; ``t`` is zero past them."""
     width, f = len(t), len(along)
@@ -239,21 +254,40 @@ def apply_part(X: Any, shift: Any, V: Any, first: int, stop: int, out: Any) -> N
 
 
 @_kept(_DENSE)
-def cross_part(X: Any, shift: Any, U: Any, first: int, stop: int, tiles: Any, out: Any) -> None:
-    """``out += (X - 1 shift')' U``, in tiles of pairs, from the first of ``tiles`` to the last."""
+def cross_part(
+    X: Any,
+    shift: Any,
+    U: Any,
+    first: int,
+    stop: int,
+    tiles: Any,
+    out: Any,
+    weight: Any,
+    squares: Any,
+) -> None:
+    """``out += (X - 1 shift')' U``, in tiles of pairs, from the first of ``tiles`` to the last.
+
+    Unless ``squares`` is empty, weighted squares of the columns are added to it in the same read.
+    """
     width = U.shape[1]
-    t = np.zeros((width, 8))
+    t, w = np.zeros((width, 8)), np.zeros(8)
     less = np.empty((8, 0 if shift is None else X.shape[1]))
     for i in range(first, stop, 8):
         count = min(8, stop - i)
         for k in range(width):
             for r in range(8):
                 t[k, r] = U[i + r, k] if r < count else 0.0
+        for r in range(8):
+            w[r] = (weight[i + r] if len(weight) else 1.0) if r < count else 0.0
         if shift is None:
             _adds(X, i, stop, t, tiles, out)
+            if len(squares):
+                _add_squares(X, i, stop, w, tiles, squares)
         else:
             _subtract(X, i, stop, shift, less)
             _adds(less, 0, count, t, tiles, out)
+            if len(squares):
+                _add_squares(less, 0, count, w, tiles, squares)
 
 
 @_kept(_DENSE)

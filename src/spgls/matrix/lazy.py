@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import qr
 
@@ -9,6 +11,7 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
+from spgls.matrix.squares import column_squares, cross_and_squares, total_square
 
 __all__ = ["ROUNDING", "ProjectedMatrix", "ScaledMatrix", "flush_columns", "range_basis"]
 
@@ -66,6 +69,37 @@ class ScaledMatrix:
         """``A' u``."""
         return self._gather(self.matrix.cross(_scale(self.row, u), self.shift))
 
+    @cached_property
+    def squares(self) -> Vector:
+        """Squared lengths of all columns of ``diag(row) (A - 1 shift')``, kept or not."""
+        return column_squares(self.matrix, self._weight, self.shift)
+
+    @cached_property
+    def size(self) -> float:
+        """``|A|_F``."""
+        plain = self.row is None and self.column is None and self.shift is None
+        if plain and self.columns is None and "squares" not in self.__dict__:
+            total = total_square(self.matrix)
+            if total is not None:
+                return float(np.sqrt(total))
+        own = self.squares if self.columns is None else self.squares[self.columns]
+        return float(np.linalg.norm(_scale(self.column, np.sqrt(own))))
+
+    def measured_cross(self, u: Array) -> Array:
+        """``A' u``; with :attr:`squares` from the same read, where they were not known."""
+        if "squares" in self.__dict__:
+            return self.cross(u)
+        product, squares = cross_and_squares(
+            self.matrix, _scale(self.row, u), self._weight, self.shift
+        )
+        if squares is not None:
+            self.squares = squares
+        return self._gather(product)
+
+    @property
+    def _weight(self) -> Vector | None:
+        return None if self.row is None else self.row**2
+
     def gram(self, v: Array, middle: RowStep | None = None) -> Array:
         """``A' M A v``, reading the data once; ``middle`` is ``M``, the identity by default."""
         if self.row is not None:
@@ -75,8 +109,7 @@ class ScaledMatrix:
     def square(self) -> Array:
         """``A'A`` itself, in one read."""
         m, _ = self.matrix.shape
-        weight = None if self.row is None else self.row**2
-        square = self.matrix.moment(np.zeros((m, 0)), weight, self.shift)
+        square = self.matrix.moment(np.zeros((m, 0)), self._weight, self.shift)
         if self.columns is not None:
             square = square[np.ix_(self.columns, self.columns)]
         if self.column is not None:
@@ -118,7 +151,7 @@ class ProjectedMatrix:
             matrix = ScaledMatrix(matrix.matrix, matrix.row, matrix.columns, matrix.column, shift)
         self.matrix = matrix
         self.basis = basis
-        self.overlap = matrix.cross(basis)
+        self.overlap = matrix.measured_cross(basis)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -141,6 +174,10 @@ class ProjectedMatrix:
     def cross(self, u: Array) -> Array:
         """``A' P u``."""
         return np.asarray(self.matrix.cross(u) - self.overlap @ (self.basis.T @ u))
+
+    def measured_cross(self, u: Array) -> Array:
+        """``A' P u``; lengths of columns came with the product that made this."""
+        return self.cross(u)
 
     def gram(self, v: Array) -> Array:
         """``A' P A v``, reading the data once."""

@@ -25,6 +25,7 @@ from spgls.matrix.row_step import RowStep
 __all__ = [
     "apply",
     "cross",
+    "cross_and_squares",
     "gram",
     "gram_by_columns",
     "sparse_apply",
@@ -52,17 +53,34 @@ def apply(X: Values, v: Array, shift: Vector | None = None) -> Array:
 
 def cross(X: Values, u: Array, shift: Vector | None = None) -> Array:
     """``X' u`` for rows that lie together in memory."""
+    return _cross(X, u, shift, np.zeros(0), 0)[0]
+
+
+def cross_and_squares(
+    X: Values, u: Array, weight: Vector | None, shift: Vector | None
+) -> tuple[Array, Vector]:
+    """``X' u`` and the squared lengths of the columns, in one read."""
+    each = np.zeros(0) if weight is None else np.ascontiguousarray(weight)
+    return _cross(X, u, shift, each, 1)
+
+
+def _cross(
+    X: Values, u: Array, shift: Vector | None, weight: Vector, squared: int
+) -> tuple[Array, Vector]:
     X, U = _unlocked(X), _block(u)
     m, n = X.shape
     tiles, threads = -(-n // kernels.TILE), _threads()
-    if tiles >= _MANY_TILES * threads:
-        # Long rows: each thread has its own columns and no result has to be summed.
-        out = _tiles(n, U.shape[1], 1)
-        _run(tiles, lambda _, a, b: kernels.cross_part(X, shift, U, 0, m, (a, b), out[0]), grain=1)
-    else:
-        out = _tiles(n, U.shape[1], threads)
-        _run(m, lambda k, a, b: kernels.cross_part(X, shift, U, a, b, (0, tiles), out[k]))
-    return _untile(out, n, u)
+    # Long rows: each thread has its own columns and no result has to be summed.
+    by_rows = tiles < _MANY_TILES * threads
+    copies = threads if by_rows else 1
+    out, squares = _tiles(n, U.shape[1], copies), np.zeros((copies, squared * tiles, kernels.TILE))
+
+    def part(k: int, a: int, b: int) -> None:
+        rows, of, k = ((a, b), (0, tiles), k) if by_rows else ((0, m), (a, b), 0)
+        kernels.cross_part(X, shift, U, *rows, of, out[k], weight, squares[k])
+
+    _run(m if by_rows else tiles, part, grain=8 if by_rows else 1)
+    return _untile(out, n, u), squares.sum(axis=0).reshape(-1)[:n]
 
 
 def gram(X: Values, v: Array, shift: Vector | None = None, step: RowStep | None = None) -> Array:

@@ -51,8 +51,8 @@ class SparseMatrix(InMemory):
 
     @property
     def fused(self) -> bool:
-        """Rows stored together, unless they fit in cache as they are."""
-        return self._by_rows and int(self.values.nnz) > block_length(2)
+        """Rows stored together, by compiled products: SciPy's are faster one after the other."""
+        return self._by_rows and self._compilable
 
     @property
     def natural_width(self) -> int:
@@ -112,7 +112,7 @@ class SparseMatrix(InMemory):
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
         """``A' M A v``; rows stored together are read once, columns have to be read twice."""
-        if not self._by_rows:
+        if not self.fused or not self._by_rows:
             return self._in_two_reads(v, shift, middle)
         if self._compiled(v, shift) and (middle is None or isinstance(middle, RowStep)):
             from spgls.matrix import products
@@ -126,7 +126,8 @@ class SparseMatrix(InMemory):
                 t -= outer @ v
             if middle is not None:
                 t = middle(piece, t)
-            out += (self._transposed if block is self.values else block.T) @ t
+            stored = self._double and inner is None
+            out += (self._turned[piece.start] if stored else block.T) @ t
             if outer is not None:
                 out -= np.multiply.outer(outer, t.sum(axis=0))
         return out
@@ -168,26 +169,34 @@ class SparseMatrix(InMemory):
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
         """Squared lengths of the columns, from what is stored; entries stored in parts add up."""
         (m, n), (inner, outer) = self.shape, self._split(shift)
-        total = np.zeros(n)
+        total, each = np.zeros(n), np.ones(m) if weight is None else weight
         for piece, block in self._pieces(inner):
             if not self.values.has_canonical_format:
                 # Parts of an entry are rounded as they are, even if they cancel.
                 block = abs(block)
                 block.sum_duplicates()
-            squares = np.square(block.data)
+            squared = _like(block, np.square(block.data))
             if self._by_rows:
-                if weight is not None:
-                    squares *= np.repeat(weight[piece], np.diff(block.indptr))
-                total += np.bincount(block.indices, weights=squares, minlength=n)
+                total += squared.T @ each[piece]
             else:
-                if weight is not None:
-                    squares *= weight[block.indices]
-                column = np.repeat(np.arange(piece.stop - piece.start), np.diff(block.indptr))
-                total[piece] = np.bincount(column, squares, minlength=piece.stop - piece.start)
+                total[piece] = squared.T @ each
         if outer is not None:
-            size = float(m if weight is None else weight.sum())
-            total = np.square(np.sqrt(total) + np.abs(outer) * np.sqrt(size))
+            total = np.square(np.sqrt(total) + np.abs(outer) * np.sqrt(float(each.sum())))
         return total
+
+    def total_square(self) -> float | None:
+        """Sum of squares of what is stored; None where entries are stored in parts."""
+        a = self.values
+        if not (self._double and a.has_canonical_format):
+            return None
+        return float(np.dot(a.data, a.data))
+
+    @cached_property
+    def longest_row(self) -> int:
+        """Most stored entries of a row, or what they cannot exceed."""
+        if not self._by_rows:
+            return self.shape[1]
+        return int(np.diff(self.values.indptr).max(initial=0))
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of full columns, zero elsewhere; None without full columns."""
@@ -266,33 +275,55 @@ class SparseMatrix(InMemory):
 
     def _pieces(self, shift: Vector | None) -> Iterator[tuple[slice, Compressed]]:
         """Runs of stored rows (CSR) or columns (CSC) as float64 blocks, over the same memory."""
+        for piece, block in self._runs:
+            if self._double and shift is None:
+                yield piece, block
+                continue
+            data = block.data.astype(np.float64, copy=False)
+            if shift is not None and self._by_rows:
+                data = data - shift[block.indices]
+            elif shift is not None:
+                data = data - np.repeat(shift[piece], np.diff(block.indptr))
+            yield piece, _like(block, data)
+
+    @cached_property
+    def _runs(self) -> list[tuple[slice, Compressed]]:
+        """The same as they are stored; cutting them costs as much as a small product."""
         a = self.values
         major = a.shape[0] if self._by_rows else a.shape[1]
         limit = block_length(2)  # an entry and its index
-        if self._double and shift is None and a.nnz <= limit:
-            yield slice(0, major), a
-            return
-        at = 0
+        if a.nnz <= limit:
+            return [(slice(0, major), a)]
+        runs, at = [], 0
         while at < major:
             end = int(np.searchsorted(a.indptr, int(a.indptr[at]) + limit, side="right")) - 1
             piece = slice(at, min(max(end, at + 1), major))
-            block = _cut(a, piece)
-            block.data = block.data.astype(np.float64, copy=False)
-            if shift is not None and self._by_rows:
-                block.data = block.data - shift[block.indices]
-            elif shift is not None:
-                block.data = block.data - np.repeat(shift[piece], np.diff(block.indptr))
-            yield piece, block
+            runs.append((piece, _cut(a, piece)))
             at = piece.stop
+        return runs
+
+    @cached_property
+    def _turned(self) -> dict[int, Compressed]:
+        """Transposes of what is stored, by where it begins, over the same memory."""
+        return {piece.start: block.T for piece, block in self._runs}
 
 
 def _cut(a: Compressed, piece: slice) -> Compressed:
     """Stored rows (CSR) or columns (CSC) that lie together, over the same memory."""
-    by_rows, count = a.format == "csr", piece.stop - piece.start
-    shape = (count, a.shape[1]) if by_rows else (a.shape[0], count)
-    block = (sp.csr_array if by_rows else sp.csc_array)(shape, dtype=a.dtype)
+    count, (m, n) = piece.stop - piece.start, a.shape
     first, last = int(a.indptr[piece.start]), int(a.indptr[piece.stop])
-    # Assigned, because a constructor would look at all indices, and copy wide ones.
-    block.data, block.indices = a.data[first:last], a.indices[first:last]
-    block.indptr = a.indptr[piece.start : piece.stop + 1] - a.indptr[piece.start]
-    return block
+    starts = a.indptr[piece.start : piece.stop + 1] - a.indptr[piece.start]
+    shape = (count, n) if a.format == "csr" else (m, count)
+    return _assembled(a.format, shape, a.data[first:last], a.indices[first:last], starts)
+
+
+def _like(a: Compressed, data: NDArray[Any]) -> Compressed:
+    """Other entries in the same places."""
+    return _assembled(a.format, a.shape, data, a.indices, a.indptr)
+
+
+def _assembled(kind: str, shape: tuple[int, int], *parts: NDArray[Any]) -> Compressed:
+    """A compressed matrix of its parts, which a constructor would look at, and copy if wide."""
+    whole = (sp.csr_array if kind == "csr" else sp.csc_array)(shape, dtype=parts[0].dtype)
+    whole.data, whole.indices, whole.indptr = parts
+    return whole

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spgls.base.types import Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
 
-__all__ = ["column_squares"]
+__all__ = ["column_squares", "cross_and_squares", "longest_row", "total_square"]
 
 
 def column_squares(matrix: Matrix, weight: Vector | None, shift: Vector | None) -> Vector:
@@ -30,6 +30,28 @@ def column_squares(matrix: Matrix, weight: Vector | None, shift: Vector | None) 
     for rows, panel in matrix.row_panels(block_length(matrix.shape[1])):
         total += dense_squares(panel, None if weight is None else weight[rows], shift)
     return total
+
+
+def cross_and_squares(
+    matrix: Matrix, u: Array, weight: Vector | None, shift: Vector | None
+) -> tuple[Array, Vector | None]:
+    """``A' u`` and :func:`column_squares`, where one read is enough for both; else None."""
+    both = getattr(matrix, "cross_and_squares", None)
+    if both is None:
+        return matrix.cross(u, shift), None
+    product, squares = both(u, weight, shift)
+    return np.asarray(product), squares
+
+
+def total_square(matrix: Matrix) -> float | None:
+    """Sum of the squares of all entries, where the data can tell without much ado; else None."""
+    own = getattr(matrix, "total_square", None)
+    return None if own is None else own()
+
+
+def longest_row(matrix: Matrix) -> int:
+    """Most entries of a row, which is how many terms a prediction has."""
+    return int(getattr(matrix, "longest_row", matrix.shape[1]))
 
 
 def dense_squares(panel: np.ndarray, weight: Vector | None, shift: Vector | None) -> Vector:

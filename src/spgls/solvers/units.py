@@ -14,7 +14,6 @@ import numpy as np
 
 from spgls.base.types import Vector
 from spgls.game.providers import Population
-from spgls.matrix import block_length
 from spgls.reduction.data import GameData
 from spgls.solvers.solution import Solution
 from spgls.sphere.certificate import Certificate
@@ -27,8 +26,8 @@ _SMALL, _LARGE = 1e-60, 1e60
 _WEAKEST, _STRONGEST = 1e150, 1e-150
 #: Squares below and above these are no numbers, nor are those of factors with so many bits.
 _LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
-#: Rows that tell the scale of the data.
-_ROWS = 256
+#: Rows that tell the scale of the data, and entries of all of them.
+_ROWS, _ENTRIES = 256, 2**16
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,9 @@ def units_of(data: GameData) -> Units | None:
     Data whose largest numbers have no square in double precision is refused.
     """
     target = max(float(np.abs(t).max(initial=0.0)) for t in (data.y, data.z))
-    _, rows = next(data.matrix.row_panels(min(_ROWS, block_length(data.matrix.shape[1]))))
-    sizes = np.abs(rows).max(axis=0, initial=0.0)
+    count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
+    _, rows = next(data.matrix.row_panels(count))
+    sizes = np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
     largest = float(sizes.max(initial=0.0))
     if target * sqrt(len(data.y)) > _MOST:
         raise ValueError(

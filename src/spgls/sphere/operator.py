@@ -35,6 +35,10 @@ class LinearMap(Protocol):
         """``A' u``."""
         ...
 
+    def measured_cross(self, u: Array) -> Array:
+        """``A' u``; what rounding is measured by may come with it."""
+        ...
+
     def gram(self, v: Array) -> Array:
         """``A'A v``, in one read."""
         ...
@@ -71,7 +75,8 @@ class Targets:
         self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
         centre = z / 2 - y
         if matrix.fused:
-            self.p_y, self.p_z = np.ascontiguousarray(matrix.cross(np.array([y, z]).T).T)
+            products = matrix.measured_cross(np.array([y, z]).T)
+            self.p_y, self.p_z = np.ascontiguousarray(products.T)
             self.slope: Vector = self.p_z / 2 - self.p_y
         else:
             self.slope = matrix.cross(centre)

@@ -1,13 +1,14 @@
 """From points of the sphere to predictors, their objectives and certificates.
 
-A column for each strength; a solve on its own has one. Nothing that an iteration stored is part of
-a certificate: residuals are formed anew from the data (:mod:`~spgls.solvers.iterative.residual`).
+A column for each strength; a solve on its own has one. Certificates rest on products with the data
+as it is, and what rounding did to them (:mod:`~spgls.solvers.iterative.residual`): those that an
+iteration kept, or new ones. No recurrence is part of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,8 +20,9 @@ from spgls.game.providers import priced_norms
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
 from spgls.solvers.chunks import column_chunks
+from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.prove import Kind, Wish
-from spgls.solvers.iterative.residual import Residuals
+from spgls.solvers.iterative.residual import Bounds, Residuals
 from spgls.solvers.solution import Solution, Status, Step, status_of
 from spgls.sphere.certificate import Certificate
 from spgls.sphere.operator import SphereProblem
@@ -64,6 +66,8 @@ class Ends:
         looked.
     multiplier : ndarray of shape (G,)
         Multipliers found otherwise than from the points; not a number where there is none.
+    span : Span, optional
+        The same points as combinations of a basis, where its products are known.
     """
 
     gamma: Vector
@@ -72,12 +76,14 @@ class Ends:
     far: np.ndarray
     floor: Vector
     multiplier: Vector
+    span: Span | None = None
 
     @classmethod
     def of_iterate(cls, problem: SphereProblem, best: Iterate | None) -> Ends:
         """Where a method ended; zero coefficients if it never got anywhere."""
         r = np.zeros(problem.size)
         r[-1] = -1.0
+        span = None
         if best is not None:
             point = best.point()
             length = norm(point)
@@ -85,6 +91,8 @@ class Ends:
                 # Without a linear term -r is as good, and has the smaller alpha.
                 length = -length
             r = point / length
+            span = best.span()
+            span = None if span is None else span.scaled(1.0 / length)
         return cls(
             gamma=np.array([problem.gamma]),
             r=r[:, None],
@@ -92,6 +100,7 @@ class Ends:
             far=np.array([False]),
             floor=np.array([0.0 if best is None else best.floor]),
             multiplier=np.array([best.multiplier if best is not None and best.exact else np.nan]),
+            span=span,
         )
 
 
@@ -121,6 +130,8 @@ def finish(
         unattained = [_reads_goal(run, ends, i) for i in range(len(ends.gamma))]
         for i in np.flatnonzero(unattained).tolist():
             _step_back_from_infinity(run.at(float(ends.gamma[i])), ends, i)
+        if any(unattained):
+            ends = replace(ends, span=None)
         coef, alpha = _predictors(run.data, ends)
         judged: list[_Judged] = []
         for some in column_chunks(run.data, np.arange(len(alpha))):
@@ -213,18 +224,68 @@ class _Judged(NamedTuple):
 
 
 def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool) -> list[_Judged]:
-    """Measure some predictors, and bound what any other could have."""
-    data, problem, prover = run.data, run.problem, run.prover
-    gamma, own = ends.gamma[some], np.ascontiguousarray(coef[:, some])
-    problem.passes += 1.0
-    found = prover.fresh.residuals(own, gamma)
-    problem.targets.count_once("rulers")
-    fresh = prover.fresh
-    intercept, objective, rounding = np.zeros(len(some)), found.square, found.rounding
+    """Measure some predictors, and bound what any other could have.
+
+    From products that are known, where that proves enough; else from the data.
+    """
+    fresh, own, gamma = run.prover.fresh, np.ascontiguousarray(coef[:, some]), ends.gamma[some]
+    if not fresh.measured:
+        run.problem.targets.count_once("rulers")
+    done: dict[int, _Judged] = {}
+    if ends.span is not None and settled and not len(run.data.layout.immutable):
+        span, r = ends.span.taken(some), ends.r[:, some]
+        at = run.at(float(gamma[0])).problem if span.bordered else run.problem
+        measured = _measured(run, own, fresh.of_span(span, r, own, gamma, at))
+        bounds = fresh.bounds(measured.found)
+        enough = bounds.lower >= measured.wanted(run)
+        kinds: list[Kind] = ["proved"] * len(some)
+        judged = _gather(gamma, measured, bounds, kinds)
+        done = {i: judged[i] for i in np.flatnonzero(enough).tolist()}
+    left = np.array([i for i in range(len(some)) if i not in done], dtype=int)
+    if len(left):
+        run.problem.passes += 1.0
+        own, gamma, of = own[:, left], gamma[left], some[left]
+        measured = _measured(run, own, fresh.residuals(own, gamma))
+        wish = Wish(
+            goal=measured.wanted(run),
+            gap=run.controls.tol * run.problem.yy,
+            hint=4 * ends.multiplier[of] / gamma,
+            floor=4 * ends.floor[of] / gamma,
+        )
+        bounds, kinds = run.prover.bounds(measured.found, wish, run.floor if settled else None)
+        done |= zip(left.tolist(), _gather(gamma, measured, bounds, kinds), strict=True)
+    return [done[i] for i in range(len(some))]
+
+
+class _Measured(NamedTuple):
+    """Predictors on the data: what is known of their losses."""
+
+    found: Residuals
+    objective: Vector
+    rounding: Vector
+    intercept: Vector
+
+    def wanted(self, run: Run) -> Vector:
+        """Bounds that would do."""
+        return np.asarray(self.objective + self.rounding - run.controls.tol * run.problem.yy)
+
+
+def _gather(
+    gamma: Vector, measured: _Measured, bounds: Bounds, kinds: Sequence[Kind]
+) -> list[_Judged]:
+    columns = gamma, measured.objective, measured.rounding, measured.intercept, *bounds
+    rows = zip(*(column.tolist() for column in columns), kinds, strict=True)
+    return [_Judged(*row) for row in rows]
+
+
+def _measured(run: Run, own: Array, found: Residuals) -> _Measured:
+    """Losses of predictors with the best intercepts."""
+    data, fresh, targets = run.data, run.prover.fresh, run.problem.targets
+    intercept, objective, rounding = np.zeros(own.shape[1]), found.square, found.rounding
     if len(data.layout.immutable):
         # Their coefficients come from least squares, which may be less than perfect.
-        problem.passes += 1.0
-        intercept, loss, free = _measured(data, data.matrix.apply(own), found)
+        targets.passes += 1.0
+        intercept, loss, free = _by_row(data, data.matrix.apply(own), found)
         misfit = fresh.misfit(own, intercept, found) + fresh.rulers.turn * np.sqrt(loss)
         rounding = rounding + misfit * (2.0 * free + misfit)
         direct = fresh.of_measuring(own, intercept, found, loss)
@@ -232,23 +293,13 @@ def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool
         objective = np.where(rounding < direct, found.square + free**2, loss)
         rounding = np.fmin(rounding, direct)
     elif data.layout.fit_intercept:
-        problem.targets.count_once("mean row")
+        targets.count_once("mean row")
         intercept = data.best_intercepts(own, found.c / found.s)
         rounding = rounding + fresh.misfit(own, intercept, found) ** 2
-    gap = run.controls.tol * problem.yy
-    wish = Wish(
-        goal=objective + rounding - gap,
-        gap=gap,
-        hint=4 * ends.multiplier[some] / gamma,
-        floor=4 * ends.floor[some] / gamma,
-    )
-    bounds, kinds = prover.bounds(found, wish, run.floor if settled else None)
-    columns = gamma, objective, rounding, intercept, *bounds
-    rows = zip(*(column.tolist() for column in columns), kinds, strict=True)
-    return [_Judged(*row) for row in rows]
+    return _Measured(found, objective, rounding, intercept)
 
 
-def _measured(data: GameData, linear: Array, found: Residuals) -> tuple[Vector, Vector, Vector]:
+def _by_row(data: GameData, linear: Array, found: Residuals) -> tuple[Vector, Vector, Vector]:
     """Best intercepts and losses, from the predictions ``X w`` of all rows.
 
     Also the length of the errors that better free coefficients would take away.

@@ -13,6 +13,7 @@ from spgls.base.threads import one_blas_thread
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.finish import Ends, finish, proved_gap
+from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, lowest_pair
 from spgls.solvers.iterative.prove import Prover
 from spgls.solvers.solution import Solution, Stats, Status, Step
@@ -83,6 +84,8 @@ class Iterate:
         and the method ends by its own rule.
     status : Status, optional
         How the method ended, where it knows better than that it cannot improve.
+    span : callable, optional
+        ``r`` as a combination of a basis, where its products are known.
     """
 
     multiplier: float
@@ -95,6 +98,7 @@ class Iterate:
     several: bool = False
     exact: bool = False
     status: Status | None = None
+    span: Callable[[], Span | None] = lambda: None
 
     @property
     def gap(self) -> float:

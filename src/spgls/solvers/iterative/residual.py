@@ -27,12 +27,14 @@ from scipy.linalg import qr
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import priced_norms
-from spgls.matrix import ProjectedMatrix, ScaledMatrix, column_squares
+from spgls.matrix import ProjectedMatrix, ScaledMatrix, longest_row
 from spgls.matrix.lazy import ROUNDING
 from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.reduction.layout import times
+from spgls.solvers.iterative.images import Span
+from spgls.sphere.operator import SphereProblem
 
 __all__ = ["Bounds", "Fresh", "Residuals", "Rulers", "least_residual", "lengths"]
 
@@ -51,10 +53,8 @@ class Rulers:
 
     Attributes
     ----------
-    columns : ndarray of shape (k,)
-        Lengths of the columns of ``A``, after a provisional shift and before projection.
-    raw : ndarray of shape (n,)
-        Lengths of all columns of ``S^{1/2} X`` as they come.
+    data : GameData
+        The data; lengths of its columns are measured when they are asked for, in one read.
     y, z : float
         Lengths of labels and goals less their means, before projection.
     raw_y, raw_z : float
@@ -70,8 +70,7 @@ class Rulers:
         What may have been taken off labels and goals as rounding, in units of their lengths.
     """
 
-    columns: Vector
-    raw: Vector
+    data: GameData
     y: float
     z: float
     raw_y: float
@@ -84,22 +83,17 @@ class Rulers:
 
     @classmethod
     def of(cls, data: GameData) -> Rulers:
-        """Measure a game's data, in one read."""
-        m, n = data.matrix.shape
-        shift = _scaled(data).shift
-        size, sizes = sqrt(data.total_weight), data.sizes
-        own = np.sqrt(column_squares(data.matrix, data.weight, shift))
-        columns = own[data.layout.changeable]
-        down = _of_sums(m)
+        """Measure labels and goals."""
+        m, _ = data.matrix.shape
+        sizes, down = data.sizes, _of_sums(m)
         return cls(
-            columns=columns if data.layout.price is None else columns * data.layout.price,
-            raw=own if shift is None else own + size * np.abs(shift),
+            data=data,
             y=sizes.centred_y,
             z=sizes.centred_z,
             raw_y=sizes.y,
             raw_z=sizes.z,
-            constant=size if data.layout.fit_intercept else 0.0,
-            across=_of_sums(n),
+            constant=sqrt(data.total_weight) if data.layout.fit_intercept else 0.0,
+            across=_of_sums(longest_row(data.matrix)),
             down=down,
             turn=_turned(data, down),
             cut=_flushed(data),
@@ -111,9 +105,25 @@ class Rulers:
         return self.across + self.down + self.turn
 
     @cached_property
+    def columns(self) -> Vector:
+        """Lengths of the columns of ``A``, after a provisional shift and before projection."""
+        layout, own = self.data.layout, np.sqrt(_scaled(self.data).squares)
+        columns = own[layout.changeable]
+        return columns if layout.price is None else columns * layout.price
+
+    @cached_property
+    def raw(self) -> Vector:
+        """Lengths of all columns of ``S^{1/2} X`` as they come, or a little more."""
+        scaled = _scaled(self.data)
+        own = np.sqrt(scaled.squares)
+        if scaled.shift is None:
+            return own
+        return np.asarray(own + sqrt(self.data.total_weight) * np.abs(scaled.shift))
+
+    @cached_property
     def whole(self) -> float:
         """``|A|_F``."""
-        return float(np.linalg.norm(self.columns))
+        return _scaled(self.data).size
 
     def terms(self, x: Array, y: Vector | float, z: Vector | float) -> Vector:
         """What rounding can have done to ``P(A x + z - y)``, for goals and labels so many times."""
@@ -187,8 +197,9 @@ class Residuals(NamedTuple):
         ``s v``.
     square : ndarray of shape (G,)
         ``|r|^2``.
-    slack, wobble : ndarray of shape (G,)
-        How far rounding can have moved ``r``, and ``|r|^2`` over ``|r|`` besides.
+    rounding, moved : ndarray of shape (G,)
+        What rounding can have done to ``|r|^2``, and to products of ``r`` with columns of unit
+        length.
     slope : ndarray of shape (k, G)
         ``A'P r``.
     goal : ndarray of shape (G,)
@@ -200,16 +211,10 @@ class Residuals(NamedTuple):
     c: Vector
     x: Array
     square: Vector
-    slack: Vector
-    wobble: Vector
+    rounding: Vector
+    moved: Vector
     slope: Array
     goal: Vector
-
-    @property
-    def rounding(self) -> Vector:
-        """What rounding can have done to ``|r|^2``."""
-        size = np.sqrt(self.square)
-        return np.asarray(size * (2.0 * self.slack + self.wobble) + self.slack**2)
 
     @property
     def certain(self) -> Vector:
@@ -292,16 +297,77 @@ class Fresh:
         gamma : ndarray of shape (G,)
             Strengths.
         """
+        s, c, x = self._points(coef, gamma)
+        slope, square, (_, goal) = self.product(x, np.ones_like(c), c)
+        return Residuals(gamma, s, c, x, square, *self._doubt(x, c, square), slope, goal)
+
+    def _points(self, coef: Array, gamma: Vector) -> tuple[Vector, Vector, Array]:
+        """``s``, ``c`` and ``x`` of predictors."""
         layout = self.data.layout
         alpha = priced_norms(coef, layout.cost) / gamma
-        s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
         v = coef[layout.changeable]
-        x = s * (v if layout.price is None else v / layout.price[:, None])
-        slope, square, (_, goal) = self.product(x, np.ones_like(c), c)
-        rulers = self.rulers
+        s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
+        return s, c, s * (v if layout.price is None else v / layout.price[:, None])
+
+    def _doubt(self, x: Array, c: Vector | float, square: Vector) -> tuple[Vector, Vector]:
+        """What rounding can have done to ``|r|^2`` and to products of ``r`` with unit columns."""
+        rulers, size = self.rulers, np.sqrt(square)
         slack = rulers.terms(x, 1.0, c)
         wobble = rulers.unit * (rulers.columns @ np.abs(x) + rulers.y + c * rulers.z)
-        return Residuals(gamma, s, c, x, square, slack, wobble, slope, goal)
+        return size * (2.0 * slack + wobble) + slack**2, slack + rulers.unit * size
+
+    @property
+    def measured(self) -> bool:
+        """Whether lengths of columns are known, or would take a read."""
+        return "squares" in _scaled(self.data).__dict__
+
+    def of_span(
+        self, span: Span, r: Array, coef: Array, gamma: Vector, problem: SphereProblem
+    ) -> Residuals:
+        """The same without a read, of predictors in the span of a basis with known products.
+
+        Parameters
+        ----------
+        span : Span
+            Points of the sphere as combinations of the basis; without their last entries where
+            the products are those of the data.
+        r : ndarray of shape (n + 1, G)
+            The points themselves.
+        coef : ndarray of shape (n, G)
+            Their coefficients.
+        gamma : ndarray of shape (G,)
+            Strengths.
+        problem : SphereProblem
+            The problem of this strength where products are bordered, else of any.
+        """
+        rulers, half = self.rulers, np.sqrt(gamma) / 2.0
+        s, c, x = self._points(coef, gamma)
+        targets = rulers.y + c * rulers.z
+        # Points are rounded as sums, and as predictors.
+        apart = half * lengths(r[:-1] - x / half) + (len(span.h) + 8) * EPS * half * span.size
+        if span.bordered:
+            point = np.vstack([x / half, c - s])
+            slope = span.product + problem.g[:, None]
+            square = _inner(point, slope) + problem.g @ point + problem.p
+            slope, goal = slope[:-1] / half, 2.0 * slope[-1]
+            inside = span.size * (half * rulers.whole + rulers.z / 2.0)
+            lost = rulers.z * (np.abs(r[-1] - (c - s)) + (len(span.h) + 8) * EPS * span.size)
+        else:
+            span, lost = span.scaled(half), 0.0
+            slope = span.product
+            slope += np.multiply.outer(problem.p_z, c)
+            slope -= problem.p_y[:, None]
+            goal = problem.p_z @ x + c * problem.zz - problem.yz
+            label = problem.p_y @ x + c * problem.yz - problem.yy
+            square = _inner(x, slope) + c * goal - label
+            inside = span.size * rulers.whole
+        seen = span.seen + rulers.y + rulers.z
+        parts = (rulers.across + rulers.turn) * (inside + targets) + rulers.cut * targets
+        parts += rulers.whole * apart + lost
+        whole = rulers.whole * lengths(x) + targets
+        rounding = 2.0 * parts * seen + parts**2 + 2.0 * rulers.unit * whole * seen
+        moved = 2.0 * parts + rulers.unit * seen
+        return Residuals(gamma, s, c, x, np.maximum(square, 0.0), rounding, moved, slope, goal)
 
     def misfit(self, coef: Array, intercept: Vector, found: Residuals) -> Vector:
         """How far rounding can take intercepts from their best, as part of the errors' length."""
@@ -332,9 +398,14 @@ class Fresh:
         low : float or ndarray of shape (G,)
             What no eigenvalue of ``B`` is below.
         """
-        rho, nu, x = least_residual(found)
-        size, along, error = lengths(rho), _inner(rho, x), lengths(self.errors(found))
         reach = np.sqrt(found.gamma)
+        last, goal = reach * (found.c - found.s) / 2.0, found.goal / reach
+        nu = -(_inner(found.slope, found.x) + goal * last) / (found.gamma / 4.0)
+        rho = nu * found.x
+        rho += found.slope
+        size = np.hypot(lengths(rho), goal + nu * last)
+        along = _inner(rho, found.x) + (goal + nu * last) * last
+        error = found.moved * np.hypot(self.rulers.whole, self.rulers.z / reach)
         # Over lambda + low = 0, in which |rho|^2/total is least where this is.
         total = nu + low
         best = np.hypot(total, 2.0 * (size + error) / reach)
@@ -365,11 +436,8 @@ class Fresh:
         count = x.shape[1]
         slope, square, (_, goal) = self.product(x, np.ones(count), np.full(count, c))
         rulers, each = self.rulers, np.ones(count)
-        terms = rulers.columns @ np.abs(x) + rulers.y + c * rulers.z
-        slack = rulers.terms(x, 1.0, c)
-        found = Residuals(
-            gamma * each, s * each, c * each, x, square, slack, rulers.unit * terms, slope, goal
-        )
+        doubt = self._doubt(x, c, square)
+        found = Residuals(gamma * each, s * each, c * each, x, square, *doubt, slope, goal)
         error, xx = lengths(self.errors(found)), np.einsum("ij,ij->j", x, x)
         best = 0.0
         for share in _SMALL:
@@ -383,9 +451,7 @@ class Fresh:
 
     def errors(self, found: Residuals) -> Array:
         """What rounding can have done to each component of ``L'P r``, a column for each."""
-        rulers = self.rulers
-        moved = found.slack + rulers.unit * np.sqrt(found.square)
-        each = np.multiply.outer(np.append(rulers.columns, rulers.z), moved)
+        each = np.multiply.outer(np.append(self.rulers.columns, self.rulers.z), found.moved)
         each[-1] /= np.sqrt(found.gamma)
         return np.asarray(each)
 

@@ -13,6 +13,7 @@ from spgls.base.types import Array, Vector
 from spgls.reduction import KrylovReduction, KrylovSpace, reduce_krylov
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.finish import Ends, proved_gap
+from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.interpolate import smaller_root
 from spgls.solvers.iterative.iterate import Iterate, Run
 from spgls.solvers.iterative.lanczos import krylov_start
@@ -143,6 +144,7 @@ class Points:
             # Without a linear term -r is as good, and has the smaller alpha.
             length = np.where(last > 0.0, -length, length)
         r /= length
+        span = self.space.span(h) if isinstance(self.space, MeasuredSpace) else None
         return Ends(
             gamma=self.gamma[rows],
             r=r,
@@ -150,6 +152,7 @@ class Points:
             far=self.far[rows],
             floor=self.floor[rows],
             multiplier=np.full(len(rows), np.nan),
+            span=None if span is None else span.scaled(1.0 / length),
         )
 
 
@@ -244,7 +247,8 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
     problem, limit = run.problem, run.limit
     length = problem.slope
     start = problem.g if length > 0.0 else krylov_start(problem.g, length)
-    space, schedule = KrylovSpace(problem.product, start[:, None], room), Schedule()
+    space = MeasuredSpace(problem.product, start[:, None], room, bordered=True)
+    schedule = Schedule()
     multiplier: float | None = None
     lowest = np.inf
     h: Vector | None = None
@@ -282,6 +286,7 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
             final=ended or stopped,
             several=length == 0.0,
             status=Status.ITERATION_LIMIT if stopped else None,
+            span=partial(space.span, h[:, None]),
         )
         if ended or stopped:
             return

@@ -15,6 +15,7 @@ from spgls.reduction import KrylovSpace
 from spgls.reduction.data import GameData
 from spgls.reduction.ritz import start_block
 from spgls.solvers.iterative.hard import with_hard_case
+from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.interpolate import with_interpolation
 from spgls.solvers.iterative.iterate import Controls, Run, drive
 from spgls.solvers.krylov.block import BlockMethod, Doubts
@@ -180,7 +181,7 @@ class Krylov:
         starts = start_block(p, self.extra_random, run.controls.generator())
         if more is not None:
             starts = np.hstack([starts, more])
-        return KrylovSpace(product, starts, self._room(run))
+        return MeasuredSpace(product, starts, self._room(run))
 
     def _room(self, run: Run) -> int:
         """Columns of the basis that may be kept."""

@@ -1,0 +1,116 @@
+"""Krylov spaces that keep their products: residuals without another read.
+
+A basis grows by one product with its newest columns. What comes of them is all that is needed to
+form the residual of any combination of the columns, and what rounding did to it is known: each
+product was formed afresh, from columns as they are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from spgls.base.types import Array, Vector
+from spgls.reduction.krylov_space import KrylovSpace
+
+__all__ = ["MeasuredSpace", "Span"]
+
+#: Beyond so many columns or bytes, one more read costs little in comparison.
+_COLUMNS, _BYTES = 96, 24e6
+
+
+class MeasuredSpace(KrylovSpace):
+    """A growing basis with its products as the data gave them, while they are few.
+
+    Parameters
+    ----------
+    product : callable
+        The product with a column or a block of them.
+    starts : ndarray of shape (n, w)
+        Start columns.
+    limit : int
+        Most columns of the basis.
+    bordered : bool
+        Whether the product is that of the sphere problem, ``H``, and not of the data, ``A'PA``.
+    """
+
+    def __init__(
+        self,
+        product: Callable[[Array], Array],
+        starts: Array,
+        limit: int,
+        *,
+        bordered: bool = False,
+    ) -> None:
+        super().__init__(self._remembered, starts, limit)
+        self._fresh = product
+        self.bordered = bordered
+        self._sizes: list[float] = []
+        self._images: list[Array] | None = []
+
+    def _remembered(self, V: Array) -> Array:
+        W = self._fresh(V)
+        if self._images is not None:
+            columns, block = V.reshape(len(V), -1), W.reshape(len(W), -1)
+            squares = np.einsum("ij,ij->j", columns, block)
+            self._sizes += np.sqrt(np.maximum(squares, 0.0)).tolist()
+            # What is returned may be written to.
+            self._images.append(block.copy(order="F"))
+            if len(self._sizes) > _COLUMNS or 8 * len(V) * len(self._sizes) > _BYTES:
+                self._images = None
+        return W
+
+    def span(self, h: Array) -> Span | None:
+        """Points of given coordinates, a column each; None where products were not kept."""
+        if self.restarts or self._images is None or len(self._sizes) != len(h):
+            return None
+        if len(self._images) > 1:
+            self._images = [np.concatenate(self._images, axis=1)]
+        return Span(h, self._images[0], np.array(self._sizes), self.bordered)
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Points in the span of a basis whose products are known.
+
+    Attributes
+    ----------
+    h : ndarray of shape (k, G)
+        Coordinates of the points, a column for each.
+    images : ndarray of shape (n, k)
+        What products made of the basis.
+    sizes : ndarray of shape (k,)
+        Lengths of what the data makes of it: ``|PA q|``, or ``|L q|`` if bordered.
+    bordered : bool
+        Whether products are those of the sphere problem, and not of the data.
+    """
+
+    h: Array
+    images: Array
+    sizes: Vector
+    bordered: bool
+
+    def taken(self, rows: np.ndarray) -> Span:
+        """Some of them."""
+        return Span(self.h[:, rows], self.images, self.sizes, self.bordered)
+
+    def scaled(self, factor: Vector | float) -> Span:
+        """Each so many times."""
+        return Span(self.h * factor, self.images, self.sizes, self.bordered)
+
+    @property
+    def size(self) -> Vector:
+        """Sums of the magnitudes of the coordinates."""
+        return np.asarray(np.abs(self.h).sum(axis=0))
+
+    @property
+    def seen(self) -> Vector:
+        """Sums of the lengths of what the data makes of their parts."""
+        return np.asarray(self.sizes @ np.abs(self.h))
+
+    @property
+    def product(self) -> Array:
+        """What products make of them, a column for each."""
+        return np.asarray((self.h.T @ self.images.T).T)
