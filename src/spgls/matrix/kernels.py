@@ -35,6 +35,7 @@ __all__ = [
     "sparse_cross_pairs",
     "sparse_gram_one",
     "sparse_gram_pairs",
+    "squares_part",
 ]
 
 Function: TypeAlias = Callable[..., Any]
@@ -526,6 +527,17 @@ def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any) -> None:
         lo, hi = _ends(A, i)
         for k in range(len(U)):
             _sparse_add_pair(A, lo, hi, U[k, i, 0], U[k, i, 1], out[k], k == 0)
+
+
+@_kept(_DENSE)
+def squares_part(data: Any, first: int, stop: int) -> Any:
+    """Sum of the squares of some entries."""
+    part = data[first:stop]
+    total = 0.0
+    for i in range(len(part)):
+        x = np.float64(part[i])
+        total += x * x
+    return total
 
 
 @_kept(_SPARSE)

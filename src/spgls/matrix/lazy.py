@@ -77,16 +77,11 @@ class ScaledMatrix:
     @cached_property
     def size(self) -> float:
         """``|A|_F``."""
-        plain = self.row is None and self.column is None and self.shift is None
-        if plain and self.columns is None and "squares" not in self.__dict__:
-            total = total_square(self.matrix)
-            if total is not None:
-                return float(np.sqrt(total))
         own = self.squares if self.columns is None else self.squares[self.columns]
         return float(np.linalg.norm(_scale(self.column, np.sqrt(own))))
 
     def measured_cross(self, u: Array) -> Array:
-        """``A' u``; with :attr:`squares` from the same read, where they were not known."""
+        """``A' u``; with :attr:`squares`, or :attr:`size` at least, where that costs little."""
         if "squares" in self.__dict__:
             return self.cross(u)
         product, squares = cross_and_squares(
@@ -94,6 +89,10 @@ class ScaledMatrix:
         )
         if squares is not None:
             self.squares = squares
+        elif all(part is None for part in (self.row, self.columns, self.column, self.shift)):
+            total = total_square(self.matrix)
+            if total is not None:
+                self.size = float(np.sqrt(total))
         return self._gather(product)
 
     @property

@@ -31,6 +31,7 @@ __all__ = [
     "sparse_apply",
     "sparse_cross",
     "sparse_gram",
+    "total_square",
 ]
 
 Values: TypeAlias = NDArray[Any]
@@ -146,6 +147,18 @@ def sparse_gram(A: Rows, v: Array, step: RowStep | None = None) -> Array:
     _run_sparse(A, lambda part, a, b: kernel(A, V, row, basis, along, a, b, out[part], left[part]))
     _collect(step, left)
     return _unpair(out.sum(axis=0), len(v), v)
+
+
+def total_square(data: Values) -> float:
+    """Sum of squares of all entries."""
+    parts = np.zeros(_threads())
+
+    def part(k: int, a: int, b: int) -> None:
+        parts[k] = kernels.squares_part(values, a, b)
+
+    values = _unlocked(data)
+    _run(len(values), part)
+    return float(parts.sum())
 
 
 class _Unlocked:

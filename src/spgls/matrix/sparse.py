@@ -186,10 +186,15 @@ class SparseMatrix(InMemory):
 
     def total_square(self) -> float | None:
         """Sum of squares of what is stored; None where entries are stored in parts."""
-        a = self.values
-        if not (self._double and a.has_canonical_format):
+        if not self.values.has_canonical_format:
             return None
-        return float(np.dot(a.data, a.data))
+        data = self.values.data
+        if self._compilable:
+            from spgls.matrix import products
+
+            return products.total_square(data)
+        # Not by BLAS, whose threads would go on spinning beside those of products.
+        return float(np.einsum("i,i->", data, data, dtype=np.float64))
 
     @cached_property
     def longest_row(self) -> int:

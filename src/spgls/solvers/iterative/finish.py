@@ -22,7 +22,7 @@ from spgls.reduction.layout import times
 from spgls.solvers.chunks import column_chunks
 from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.prove import Kind, Wish
-from spgls.solvers.iterative.residual import Bounds, Residuals
+from spgls.solvers.iterative.residual import Bounds, Losses
 from spgls.solvers.solution import Solution, Status, Step, status_of
 from spgls.sphere.certificate import Certificate
 from spgls.sphere.operator import SphereProblem
@@ -127,15 +127,15 @@ def finish(
         The way there, for each.
     """
     with np.errstate(all="ignore"):
-        unattained = [_reads_goal(run, ends, i) for i in range(len(ends.gamma))]
+        unattained = _read_goal(run, ends)
         for i in np.flatnonzero(unattained).tolist():
             _step_back_from_infinity(run.at(float(ends.gamma[i])), ends, i)
-        if any(unattained):
+        if unattained.any():
             ends = replace(ends, span=None)
         coef, alpha = _predictors(run.data, ends)
         judged: list[_Judged] = []
         for some in column_chunks(run.data, np.arange(len(alpha))):
-            judged += _judge(run, ends, coef, some, settled=status is None)
+            judged += _judge(run, ends, (coef, alpha), some, settled=status is None)
     predictors, solutions = np.ascontiguousarray(coef.T), []
     for i, (one, history) in enumerate(zip(judged, histories, strict=True)):
         certificate = _certificate(run, one)
@@ -144,7 +144,7 @@ def finish(
             Solution(
                 coef=predictors[i],
                 intercept=one.intercept,
-                alpha=alpha[i],
+                alpha=float(alpha[i]),
                 multiplier=one.gamma * one.nu / 4,
                 objective=one.objective,
                 status=status_of(
@@ -162,24 +162,25 @@ def finish(
     return solutions
 
 
-def _reads_goal(run: Run, ends: Ends, i: int) -> bool:
-    """Whether a point near ``alpha~ = 1`` is on its way to an optimum that no predictor attains.
+def _read_goal(run: Run, ends: Ends) -> np.ndarray:
+    """Which points near ``alpha~ = 1`` are on their way to an optimum that no predictor attains.
 
     That takes ``A'(y - z) = 0``, which may cost a read of the data to see; so look only where the
     coefficients are large already.
     """
-    problem, w, last = run.problem, ends.r[:-1, i], float(ends.r[-1, i])
-    square = float(w @ w)
+    problem, w, last = run.problem, ends.r[:-1], ends.r[-1]
+    square = np.einsum("ij,ij->j", w, w)
     large = square / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
-    if last < 0.9 or not (large or ends.far[i]):
-        return False
-    if square < _NOTHING:
-        # The point at infinity itself: no finite predictor belongs to it.
-        return True
-    gap = float(np.linalg.norm(problem.p_y - problem.p_z))
-    size = float(np.linalg.norm(problem.p_y) + np.linalg.norm(problem.p_z))
+    there = (last >= 0.9) & (large | ends.far)
+    # The point at infinity itself: no finite predictor belongs to it.
+    at_infinity = there & (square < _NOTHING)
+    if not (there & ~at_infinity).any():
+        return np.asarray(at_infinity)
+    gap = norm(problem.p_y - problem.p_z)
+    size = norm(problem.p_y) + norm(problem.p_z)
     rulers = run.prover.fresh.rulers
-    return gap <= 1e-12 * size + rulers.down * rulers.whole * (rulers.y + rulers.z)
+    same = gap <= 1e-12 * size + rulers.down * rulers.whole * (rulers.y + rulers.z)
+    return np.asarray(at_infinity | (there & same))
 
 
 def _step_back_from_infinity(run: Run, ends: Ends, i: int) -> None:
@@ -198,7 +199,7 @@ def _step_back_from_infinity(run: Run, ends: Ends, i: int) -> None:
         w[:], r[-1] = 2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s
 
 
-def _predictors(data: GameData, ends: Ends) -> tuple[Array, list[float]]:
+def _predictors(data: GameData, ends: Ends) -> tuple[Array, Vector]:
     """Coefficients, and ``alpha``: the paper's second lemma, as in ``from_sphere``."""
     w, last = ends.r[:-1], ends.r[-1]
     # 1 + alpha~ and 1 - alpha~, neither by a subtraction that cancels.
@@ -207,7 +208,7 @@ def _predictors(data: GameData, ends: Ends) -> tuple[Array, list[float]]:
     above, below = np.where(last >= 0.0, (long, short), (short, long))
     v = w * (np.sqrt(ends.gamma) / below)
     coef = data.layout.coefficients(v, data.free_coefficients(v, above / below))
-    return coef, (priced_norms(coef, data.layout.cost) / ends.gamma).tolist()
+    return coef, priced_norms(coef, data.layout.cost) / ends.gamma
 
 
 class _Judged(NamedTuple):
@@ -223,11 +224,14 @@ class _Judged(NamedTuple):
     kind: Kind
 
 
-def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool) -> list[_Judged]:
+def _judge(
+    run: Run, ends: Ends, predictors: tuple[Array, Vector], some: np.ndarray, *, settled: bool
+) -> list[_Judged]:
     """Measure some predictors, and bound what any other could have.
 
     From products that are known, where that proves enough; else from the data.
     """
+    coef, alpha = predictors
     fresh, own, gamma = run.prover.fresh, np.ascontiguousarray(coef[:, some]), ends.gamma[some]
     if not fresh.measured:
         run.problem.targets.count_once("rulers")
@@ -235,8 +239,8 @@ def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool
     if ends.span is not None and settled and not len(run.data.layout.immutable):
         span, r = ends.span.taken(some), ends.r[:, some]
         at = run.at(float(gamma[0])).problem if span.bordered else run.problem
-        measured = _measured(run, own, fresh.of_span(span, r, own, gamma, at))
-        bounds = fresh.bounds(measured.found)
+        losses, bounds = fresh.of_span(span, r, alpha[some], gamma, at)
+        measured = _measured(run, own, losses)
         enough = bounds.lower >= measured.wanted(run)
         kinds: list[Kind] = ["proved"] * len(some)
         judged = _gather(gamma, measured, bounds, kinds)
@@ -245,14 +249,15 @@ def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool
     if len(left):
         run.problem.passes += 1.0
         own, gamma, of = own[:, left], gamma[left], some[left]
-        measured = _measured(run, own, fresh.residuals(own, gamma))
+        found = fresh.residuals(own, gamma)
+        measured = _measured(run, own, found.losses)
         wish = Wish(
             goal=measured.wanted(run),
             gap=run.controls.tol * run.problem.yy,
             hint=4 * ends.multiplier[of] / gamma,
             floor=4 * ends.floor[of] / gamma,
         )
-        bounds, kinds = run.prover.bounds(measured.found, wish, run.floor if settled else None)
+        bounds, kinds = run.prover.bounds(found, wish, run.floor if settled else None)
         done |= zip(left.tolist(), _gather(gamma, measured, bounds, kinds), strict=True)
     return [done[i] for i in range(len(some))]
 
@@ -260,7 +265,6 @@ def _judge(run: Run, ends: Ends, coef: Array, some: np.ndarray, *, settled: bool
 class _Measured(NamedTuple):
     """Predictors on the data: what is known of their losses."""
 
-    found: Residuals
     objective: Vector
     rounding: Vector
     intercept: Vector
@@ -278,7 +282,7 @@ def _gather(
     return [_Judged(*row) for row in rows]
 
 
-def _measured(run: Run, own: Array, found: Residuals) -> _Measured:
+def _measured(run: Run, own: Array, found: Losses) -> _Measured:
     """Losses of predictors with the best intercepts."""
     data, fresh, targets = run.data, run.prover.fresh, run.problem.targets
     intercept, objective, rounding = np.zeros(own.shape[1]), found.square, found.rounding
@@ -296,15 +300,15 @@ def _measured(run: Run, own: Array, found: Residuals) -> _Measured:
         targets.count_once("mean row")
         intercept = data.best_intercepts(own, found.c / found.s)
         rounding = rounding + fresh.misfit(own, intercept, found) ** 2
-    return _Measured(found, objective, rounding, intercept)
+    return _Measured(objective, rounding, intercept)
 
 
-def _by_row(data: GameData, linear: Array, found: Residuals) -> tuple[Vector, Vector, Vector]:
+def _by_row(data: GameData, linear: Array, found: Losses) -> tuple[Vector, Vector, Vector]:
     """Best intercepts and losses, from the predictions ``X w`` of all rows.
 
     Also the length of the errors that better free coefficients would take away.
     """
-    intercept, loss, free = np.zeros((3, len(found.gamma)))
+    intercept, loss, free = np.zeros((3, len(found.s)))
     for i, (s, c) in enumerate(zip(found.s, found.c, strict=True)):
         intercept[i] = data.best_intercept(linear[:, i], float(c / s))
         errors = s * (linear[:, i] + intercept[i]) + c * data.z - data.y

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import dgemm
 
 from spgls.base.types import Array, Vector
 from spgls.reduction.krylov_space import KrylovSpace
@@ -110,7 +111,17 @@ class Span:
         """Sums of the lengths of what the data makes of their parts."""
         return np.asarray(self.sizes @ np.abs(self.h))
 
-    @property
-    def product(self) -> Array:
-        """What products make of them, a column for each."""
-        return np.asarray((self.h.T @ self.images.T).T)
+    def product(self, targets: Array | None = None, times: Array | None = None) -> Array:
+        """What products make of them, a column for each.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n, t), optional
+            Columns to add.
+        times : ndarray of shape (t, G), optional
+            How often, for each of the points.
+        """
+        out = dgemm(1.0, self.images, self.h)
+        if targets is not None:
+            out = dgemm(1.0, targets, times, 1.0, out, overwrite_c=1)
+        return np.asarray(out)

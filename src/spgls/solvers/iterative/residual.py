@@ -36,7 +36,7 @@ from spgls.reduction.layout import times
 from spgls.solvers.iterative.images import Span
 from spgls.sphere.operator import SphereProblem
 
-__all__ = ["Bounds", "Fresh", "Residuals", "Rulers", "least_residual", "lengths"]
+__all__ = ["Bounds", "Fresh", "Losses", "Residuals", "Rulers", "least_residual", "lengths"]
 
 #: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
 #: for what happens to them before; of many it is taken as so many ulps times the root of it.
@@ -186,6 +186,50 @@ def _flushed(data: GameData) -> float:
     return float(2.0 * ROUNDING * max(data.free_basis.shape[1], 1))
 
 
+class Losses(NamedTuple):
+    """Losses of predictors, measured on the data, an entry for each.
+
+    Attributes
+    ----------
+    s, c : ndarray of shape (G,)
+        ``1/(1 + alpha)`` and ``alpha/(1 + alpha)``.
+    square, rounding : ndarray of shape (G,)
+        ``|r|^2``, and what rounding can have done to it.
+    """
+
+    s: Vector
+    c: Vector
+    square: Vector
+    rounding: Vector
+
+    @property
+    def certain(self) -> Vector:
+        """``|r|^2``, at least."""
+        return np.asarray(self.square - self.rounding)
+
+
+class Slopes(NamedTuple):
+    """What a bound takes of the slopes of predictors.
+
+    Attributes
+    ----------
+    gamma : ndarray of shape (G,)
+        Strengths.
+    nu, residual : ndarray of shape (G,)
+        Multipliers of least residual ``|rho|``, and that.
+    along : ndarray of shape (G,)
+        Inner products of ``rho`` and of what multiplies ``nu`` in it, which rounding leaves.
+    moved : ndarray of shape (G,)
+        What rounding can have done to products of ``r`` with columns of unit length.
+    """
+
+    gamma: Vector
+    nu: Vector
+    residual: Vector
+    along: Vector
+    moved: Vector
+
+
 class Residuals(NamedTuple):
     """Predictors against providers of one strength each, measured on the data; a column for each.
 
@@ -217,9 +261,14 @@ class Residuals(NamedTuple):
     goal: Vector
 
     @property
+    def losses(self) -> Losses:
+        """What is known of their losses."""
+        return Losses(self.s, self.c, self.square, self.rounding)
+
+    @property
     def certain(self) -> Vector:
         """``|r|^2``, at least."""
-        return np.asarray(self.square - self.rounding)
+        return self.losses.certain
 
     def taken(self, rows: np.ndarray) -> Residuals:
         """Some of them."""
@@ -318,13 +367,13 @@ class Fresh:
 
     @property
     def measured(self) -> bool:
-        """Whether lengths of columns are known, or would take a read."""
-        return "squares" in _scaled(self.data).__dict__
+        """Whether the size of the data is known, or would take a read."""
+        return not {"squares", "size"}.isdisjoint(_scaled(self.data).__dict__)
 
     def of_span(
-        self, span: Span, r: Array, coef: Array, gamma: Vector, problem: SphereProblem
-    ) -> Residuals:
-        """The same without a read, of predictors in the span of a basis with known products.
+        self, span: Span, r: Array, alpha: Vector, gamma: Vector, problem: SphereProblem
+    ) -> tuple[Losses, Bounds]:
+        """Losses and bounds without a read, in the span of a basis with known products.
 
         Parameters
         ----------
@@ -333,56 +382,66 @@ class Fresh:
             the products are those of the data.
         r : ndarray of shape (n + 1, G)
             The points themselves.
-        coef : ndarray of shape (n, G)
-            Their coefficients.
+        alpha : ndarray of shape (G,)
+            Of the predictors that they lead to.
         gamma : ndarray of shape (G,)
             Strengths.
         problem : SphereProblem
             The problem of this strength where products are bordered, else of any.
         """
-        rulers, half = self.rulers, np.sqrt(gamma) / 2.0
-        s, c, x = self._points(coef, gamma)
-        targets = rulers.y + c * rulers.z
-        # Points are rounded as sums, and as predictors.
-        apart = half * lengths(r[:-1] - x / half) + (len(span.h) + 8) * EPS * half * span.size
+        rulers, half, w = self.rulers, np.sqrt(gamma) / 2.0, r[:-1]
+        s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
+        targets, ulps = rulers.y + c * rulers.z, (len(span.h) + 16) * EPS
+        # How far the points are from those of the predictors, w~ and alpha~.
+        size, last = 2.0 * np.sqrt(s * c), c - s
+        aside = np.abs(lengths(w) - size) + ulps * span.size
         if span.bordered:
-            point = np.vstack([x / half, c - s])
-            slope = span.product + problem.g[:, None]
-            square = _inner(point, slope) + problem.g @ point + problem.p
+            slope = span.product(problem.g[:, None], np.ones((1, len(gamma))))
+            square = _inner(r, slope) + problem.g @ r + problem.p
             slope, goal = slope[:-1] / half, 2.0 * slope[-1]
             inside = span.size * (half * rulers.whole + rulers.z / 2.0)
-            lost = rulers.z * (np.abs(r[-1] - (c - s)) + (len(span.h) + 8) * EPS * span.size)
+            apart = half * rulers.whole * aside
+            apart += rulers.z * (np.abs(r[-1] - last) + ulps * span.size)
+            inner = half * _inner(w, slope)
         else:
-            span, lost = span.scaled(half), 0.0
-            slope = span.product
-            slope += np.multiply.outer(problem.p_z, c)
-            slope -= problem.p_y[:, None]
-            goal = problem.p_z @ x + c * problem.zz - problem.yz
-            label = problem.p_y @ x + c * problem.yz - problem.yy
-            square = _inner(x, slope) + c * goal - label
+            span = span.scaled(half)
+            targets_of = np.stack([problem.p_z, problem.p_y])
+            slope = span.product(targets_of.T, np.stack([c, -np.ones_like(c)]))
+            inner = half * _inner(w, slope)
+            goal, label = half * (targets_of @ w)
+            goal = goal + c * problem.zz - problem.yz
+            label = label + c * problem.yz - problem.yy
+            square = inner + c * goal - label
             inside = span.size * rulers.whole
+            apart = half * rulers.whole * aside
         seen = span.seen + rulers.y + rulers.z
-        parts = (rulers.across + rulers.turn) * (inside + targets) + rulers.cut * targets
-        parts += rulers.whole * apart + lost
-        whole = rulers.whole * lengths(x) + targets
+        parts = (rulers.across + rulers.turn) * (inside + targets) + rulers.cut * targets + apart
+        whole = rulers.whole * half * size + targets
         rounding = 2.0 * parts * seen + parts**2 + 2.0 * rulers.unit * whole * seen
-        moved = 2.0 * parts + rulers.unit * seen
-        return Residuals(gamma, s, c, x, np.maximum(square, 0.0), rounding, moved, slope, goal)
+        losses = Losses(s, c, np.maximum(square, 0.0), rounding)
+        last, goal = half * last, goal / (2.0 * half)
+        nu = -(inner + goal * last) / half**2
+        # The slopes become residuals.
+        slope += w * (half * nu)
+        residual = np.hypot(lengths(slope), goal + nu * last)
+        along = rulers.unit * (np.abs(nu) * half**2 + residual * half)
+        moved = 2.0 * parts + rulers.unit * seen + np.abs(nu) * half * aside / rulers.whole
+        return losses, self._best(Slopes(gamma, nu, residual, along, moved), losses.certain)
 
-    def misfit(self, coef: Array, intercept: Vector, found: Residuals) -> Vector:
+    def misfit(self, coef: Array, intercept: Vector, found: Losses) -> Vector:
         """How far rounding can take intercepts from their best, as part of the errors' length."""
         rulers = self.rulers
         return 2.0 * (rulers.across + rulers.down) * self._terms(coef, intercept, found)
 
     def of_measuring(
-        self, coef: Array, intercept: Vector, found: Residuals, loss: Vector
+        self, coef: Array, intercept: Vector, found: Losses, loss: Vector
     ) -> Vector:
         """What rounding can have done to losses measured on the data as it is."""
         rulers = self.rulers
         moved = rulers.across * self._terms(coef, intercept, found)
         return np.asarray(moved * (2.0 * np.sqrt(loss) + moved) + rulers.down * loss)
 
-    def _terms(self, coef: Array, intercept: Vector, found: Residuals) -> Vector:
+    def _terms(self, coef: Array, intercept: Vector, found: Losses) -> Vector:
         """Sizes of what errors are summed from, nothing subtracted."""
         rulers = self.rulers
         linear = rulers.raw @ np.abs(coef) + rulers.constant * np.abs(intercept)
@@ -401,22 +460,26 @@ class Fresh:
         reach = np.sqrt(found.gamma)
         last, goal = reach * (found.c - found.s) / 2.0, found.goal / reach
         nu = -(_inner(found.slope, found.x) + goal * last) / (found.gamma / 4.0)
-        rho = nu * found.x
-        rho += found.slope
+        rho = found.slope + nu * found.x
         size = np.hypot(lengths(rho), goal + nu * last)
         along = _inner(rho, found.x) + (goal + nu * last) * last
-        error = found.moved * np.hypot(self.rulers.whole, self.rulers.z / reach)
-        # Over lambda + low = 0, in which |rho|^2/total is least where this is.
-        total = nu + low
+        slopes = Slopes(found.gamma, nu, size, along, found.moved)
+        return self._best(slopes, found.certain, low)
+
+    def _best(self, of: Slopes, certain: Vector, low: Vector | float = 0.0) -> Bounds:
+        """Over lambda + low = 0, in which |rho|^2/total is least near the best of these."""
+        reach, size = np.sqrt(of.gamma), of.residual
+        error = of.moved * np.hypot(self.rulers.whole, self.rulers.z / reach)
+        total = of.nu + low
         best = np.hypot(total, 2.0 * (size + error) / reach)
         trials = np.concatenate([total[None], best * _TRIALS[:, None]])
         step = trials - total
-        square = size**2 + 2.0 * step * along + step**2 * found.gamma / 4.0
+        square = size**2 + 2.0 * step * of.along + step**2 * of.gamma / 4.0
         missing = np.sqrt(np.maximum(square, 0.0)) + error
         missing += self.rulers.unit * np.abs(trials - low) * reach
         lost = np.where(trials > 0.0, missing**2 / trials, np.inf).min(axis=0)
-        lower = found.certain - lost
-        return Bounds(np.where(lower > 0.0, lower, 0.0), nu, size)
+        lower = certain - lost
+        return Bounds(np.where(lower > 0.0, lower, 0.0), of.nu, size)
 
     def off_the_sphere(self, x: Array, s: float, c: float, gamma: float) -> float:
         """The same from points that are not those of predictors, for small positive multipliers.
