@@ -201,8 +201,9 @@ def _run(rows: int, part: Part, grain: int = 8) -> None:
 def _run_sparse(A: Rows, part: Part) -> None:
     """Give each thread rows with its share of the entries."""
     start, threads = A[2], _threads()
-    share = int(start[-1]) / threads
-    cuts = np.searchsorted(start, [share * k for k in range(1, threads)]).tolist()
+    # Of their own type: others would have all of them converted.
+    shares = np.array([int(start[-1]) * k // threads for k in range(1, threads)], start.dtype)
+    cuts = np.searchsorted(start, shares).tolist()
     _run_between([0, *cuts, len(start) - 1], part)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -163,7 +163,7 @@ class Sections:
         units = Units.of(game)
         self.units = units
         # Intervals know the norms that they pay for.
-        self.rounding = replace(game.rounding.scaled(units.sigma, units.length), worth=1.0)
+        self.rounding = game.rounding.scaled(units.sigma, units.length)
         self.groups = GroupMoments([gamma / units.t for gamma in gammas], shares)
         self.ridge: Numbers = ridge / units.sigma**2
         size = units.length**2

@@ -150,9 +150,11 @@ class GameData:
     @cached_property
     def sizes(self) -> Sizes:
         """What rounding is measured by."""
-        y, z, centred_y, centred_z = (self._size(t) for t in (self.y, self.z, *self.centred))
-        gap = self.loss(self.y - self.z)
-        return Sizes(y, z, centred_y, centred_z, gap, self.total_weight)
+        y, z = raw = self._size(self.y), self._size(self.z)
+        centred = raw
+        if self.layout.fit_intercept:
+            centred = self._size(self.centred[0]), self._size(self.centred[1])
+        return Sizes(y, z, *centred, self.loss(self.y - self.z), self.total_weight)
 
     @cached_property
     def origin(self) -> Origin:

@@ -81,8 +81,8 @@ class Rounding:
     slack : float
         What else was done to the loss, at most.
     worth : float
-        How many times less a charge must be at a norm to be preferred to one that holds for every
-        norm.
+        How many times smaller predictions must be by the norm than by the loss for a charge that
+        grows with the norm to be preferred to one that does not.
     """
 
     kind: Literal["squared", "factor", "kernel"] = "factor"
@@ -94,7 +94,7 @@ class Rounding:
     tail_z: float = 0.0
     least: float = 0.0
     slack: float = 0.0
-    worth: float = 16.0
+    worth: float = 1.0
 
     @cached_property
     def for_every_norm(self) -> Rounding:

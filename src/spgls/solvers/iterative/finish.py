@@ -232,7 +232,8 @@ def _judge(
     From products that are known, where that proves enough; else from the data.
     """
     coef, alpha = predictors
-    fresh, own, gamma = run.prover.fresh, np.ascontiguousarray(coef[:, some]), ends.gamma[some]
+    fresh, gamma = run.prover.fresh, ends.gamma[some]
+    own = coef if len(some) == coef.shape[1] else coef[:, some]
     if not fresh.measured:
         run.problem.targets.count_once("rulers")
     done: dict[int, _Judged] = {}
@@ -248,7 +249,7 @@ def _judge(
     left = np.array([i for i in range(len(some)) if i not in done], dtype=int)
     if len(left):
         run.problem.passes += 1.0
-        own, gamma, of = own[:, left], gamma[left], some[left]
+        own, gamma, of = np.ascontiguousarray(own[:, left]), gamma[left], some[left]
         found = fresh.residuals(own, gamma)
         measured = _measured(run, own, found.losses)
         wish = Wish(

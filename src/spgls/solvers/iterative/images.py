@@ -59,7 +59,8 @@ class MeasuredSpace(KrylovSpace):
             self._sizes += np.sqrt(np.maximum(squares, 0.0)).tolist()
             # What is returned may be written to.
             self._images.append(block.copy(order="F"))
-            if len(self._sizes) > _COLUMNS or 8 * len(V) * len(self._sizes) > _BYTES:
+            many = len(self._sizes) > _COLUMNS or 8 * len(V) * len(self._sizes) > _BYTES
+            if many or self.restarts:
                 self._images = None
         return W
 

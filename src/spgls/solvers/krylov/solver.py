@@ -127,7 +127,7 @@ class Krylov:
     ) -> Solution:
         """Solve one game against a population, or with a ridge."""
         run = self._begin(data, 1.0, controls)
-        return self._solve_mixed(run, self._space(run), population, ridge)
+        return self._solve_mixed(run, self._space(run, kept=False), population, ridge)
 
     def _wide(self, data: GameData) -> bool:
         """Whether a single strength takes the block method too."""
@@ -165,12 +165,15 @@ class Krylov:
         self, run: Run, space: KrylovSpace, population: Population, ridge: float
     ) -> Solution:
         def larger(columns: Array) -> KrylovSpace:
-            return self._space(run, columns)
+            return self._space(run, columns, kept=False)
 
         return solve_mixed_krylov(run, space, larger, population, ridge)
 
-    def _space(self, run: Run, more: Array | None = None) -> KrylovSpace:
-        """An empty block space; each step is counted with the problem's passes."""
+    def _space(self, run: Run, more: Array | None = None, *, kept: bool = True) -> KrylovSpace:
+        """An empty block space, with its products kept or not.
+
+        Each step is counted with the problem's passes.
+        """
         problem = run.problem
 
         def product(V: Array) -> Array:
@@ -181,7 +184,8 @@ class Krylov:
         starts = start_block(p, self.extra_random, run.controls.generator())
         if more is not None:
             starts = np.hstack([starts, more])
-        return MeasuredSpace(product, starts, self._room(run))
+        kind = MeasuredSpace if kept else KrylovSpace
+        return kind(product, starts, self._room(run))
 
     def _room(self, run: Run) -> int:
         """Columns of the basis that may be kept."""
