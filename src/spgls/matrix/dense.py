@@ -135,6 +135,13 @@ class DenseMatrix(InMemory):
             total += dense_squares(block, None if weight is None else weight[rows], None)
         return total
 
+    def total_square(self) -> float | None:
+        """Sum of squares of all entries; None unless BLAS takes them as they lie."""
+        if not (self._direct and _plain(self.values)):
+            return None
+        entries = self.values.ravel(order="K")
+        return float(np.dot(entries, entries))
+
     def cross_and_squares(
         self, u: Array, weight: Vector | None, shift: Vector | None
     ) -> tuple[Array, Vector | None]:

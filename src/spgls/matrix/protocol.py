@@ -48,7 +48,7 @@ class Matrix(Protocol):
 
     @property
     def threaded(self) -> bool:
-        """Whether products run on several threads of their own, not on those of BLAS."""
+        """Whether products have no use for the threads of BLAS."""
         ...
 
     @property

@@ -55,6 +55,11 @@ class SparseMatrix(InMemory):
         return self._by_rows and self._compilable
 
     @property
+    def threaded(self) -> bool:
+        """Always: SciPy's products do not take BLAS, nor do compiled ones."""
+        return True
+
+    @property
     def natural_width(self) -> int:
         """One: entries are found by index, for two columns at nearly twice the price."""
         return 1

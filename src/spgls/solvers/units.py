@@ -105,11 +105,10 @@ def units_of(data: GameData) -> Units | None:
 
     Data whose largest numbers have no square in double precision is refused.
     """
-    target = max(float(np.abs(t).max(initial=0.0)) for t in (data.y, data.z))
+    target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
     count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
     _, rows = next(data.matrix.row_panels(count))
-    sizes = np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
-    largest = float(sizes.max(initial=0.0))
+    largest = max(float(rows.max(initial=0.0)), -float(rows.min(initial=0.0)))
     if target * sqrt(len(data.y)) > _MOST:
         raise ValueError(
             f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
@@ -120,8 +119,10 @@ def units_of(data: GameData) -> Units | None:
             f"X holds numbers too small to be squared in double precision, {largest:.3g} at most; "
             "bring them to a larger scale."
         )
-    own, price = sizes[data.layout.changeable], data.layout.price
-    size = float((own if price is None else own * price).max(initial=0.0))
+    size, price = largest, data.layout.price
+    if price is not None:
+        own = np.abs(rows[:, data.layout.changeable]).max(axis=0, initial=0.0)
+        size = float((own * price).max(initial=0.0))
     if all(_SMALL <= one <= _LARGE or not 0.0 < one < np.inf for one in (target, size)):
         return None
     return Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))

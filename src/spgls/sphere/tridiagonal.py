@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def solve_tridiagonal(
             multiplier = (lo + hi) / 2
             continue
         h, _ = lapack.dpttrs(d, e, rhs)
-        norm = float(np.linalg.norm(h))
+        norm = sqrt(h.dot(h))
         if norm > 1.0:
             lo = multiplier
         else:
@@ -79,7 +80,7 @@ def solve_tridiagonal(
         multiplier = new
     if abs(norm - 1.0) > _NORM_ERROR and np.isfinite(multiplier):
         return _at_the_pole(diagonal, off, rhs, multiplier)
-    return TridiagonalPoint(h / np.linalg.norm(h), multiplier)
+    return TridiagonalPoint(h / sqrt(h.dot(h)), multiplier)
 
 
 def _at_the_pole(diagonal: Vector, off: Vector, rhs: Vector, multiplier: float) -> TridiagonalPoint:
@@ -100,7 +101,7 @@ def _at_the_pole(diagonal: Vector, off: Vector, rhs: Vector, multiplier: float) 
                 h = h + short / (along + np.sqrt(along**2 + short)) * u if short else h
                 break
         nudge *= 2
-    return TridiagonalPoint(h / np.linalg.norm(h), multiplier)
+    return TridiagonalPoint(h / sqrt(h.dot(h)), multiplier)
 
 
 def lowest_eigenvalue(diagonal: Vector, off: Vector) -> float:

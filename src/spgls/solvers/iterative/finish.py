@@ -20,6 +20,7 @@ from spgls.game.providers import priced_norms
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
 from spgls.solvers.chunks import column_chunks
+from spgls.solvers.iterative.by_products import measure_span
 from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.prove import Kind, Wish
 from spgls.solvers.iterative.residual import Bounds, Losses
@@ -238,9 +239,13 @@ def _judge(
         run.problem.targets.count_once("rulers")
     done: dict[int, _Judged] = {}
     if ends.span is not None and settled and not len(run.data.layout.immutable):
-        span, r = ends.span.taken(some), ends.r[:, some]
-        at = run.at(float(gamma[0])).problem if span.bordered else run.problem
-        losses, bounds = fresh.of_span(span, r, alpha[some], gamma, at)
+        span, r = ends.span, ends.r
+        if len(some) < len(ends.gamma):
+            span, r = span.taken(some), r[:, some]
+        at = run.problem
+        if span.bordered and at.gamma != gamma[0]:
+            at = at.with_strength(float(gamma[0]))
+        losses, bounds = measure_span(fresh, span, r, alpha[some], gamma, at)
         measured = _measured(run, own, losses)
         enough = bounds.lower >= measured.wanted(run)
         kinds: list[Kind] = ["proved"] * len(some)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from scipy.linalg.blas import dgemm
 
+from spgls.base.each import Each
 from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 from spgls.reduction.krylov_space import KrylovSpace
 
 __all__ = ["MeasuredSpace", "Span"]
@@ -54,11 +57,10 @@ class MeasuredSpace(KrylovSpace):
     def _remembered(self, V: Array) -> Array:
         W = self._fresh(V)
         if self._images is not None:
-            columns, block = V.reshape(len(V), -1), W.reshape(len(W), -1)
-            squares = np.einsum("ij,ij->j", columns, block)
-            self._sizes += np.sqrt(np.maximum(squares, 0.0)).tolist()
-            # What is returned may be written to.
-            self._images.append(block.copy(order="F"))
+            pairs = [(V, W)] if V.ndim == 1 else zip(V.T, W.T, strict=True)
+            self._sizes += [sqrt(max(dot(v, w), 0.0)) for v, w in pairs]
+            # The basis makes a copy of its own.
+            self._images.append(W if W.ndim == 2 else W[:, None])
             many = len(self._sizes) > _COLUMNS or 8 * len(V) * len(self._sizes) > _BYTES
             if many or self.restarts:
                 self._images = None
@@ -69,7 +71,7 @@ class MeasuredSpace(KrylovSpace):
         if self.restarts or self._images is None or len(self._sizes) != len(h):
             return None
         if len(self._images) > 1:
-            self._images = [np.concatenate(self._images, axis=1)]
+            self._images = [np.concatenate([block.T for block in self._images]).T]
         return Span(h, self._images[0], np.array(self._sizes), self.bordered)
 
 
@@ -98,19 +100,24 @@ class Span:
         """Some of them."""
         return Span(self.h[:, rows], self.images, self.sizes, self.bordered)
 
-    def scaled(self, factor: Vector | float) -> Span:
+    def scaled(self, factor: Each) -> Span:
         """Each so many times."""
         return Span(self.h * factor, self.images, self.sizes, self.bordered)
 
     @property
-    def size(self) -> Vector:
+    def size(self) -> Each:
         """Sums of the magnitudes of the coordinates."""
-        return np.asarray(np.abs(self.h).sum(axis=0))
+        return np.abs(self.h).sum(axis=0)
 
     @property
-    def seen(self) -> Vector:
+    def seen(self) -> Each:
         """Sums of the lengths of what the data makes of their parts."""
-        return np.asarray(self.sizes @ np.abs(self.h))
+        return self.sizes.dot(np.abs(self.h))
+
+    @property
+    def only(self) -> Span:
+        """The only one of them, with coordinates of shape ``(k,)``."""
+        return Span(self.h[:, 0], self.images, self.sizes, self.bordered)
 
     def product(self, targets: Array | None = None, times: Array | None = None) -> Array:
         """What products make of them, a column for each.
@@ -122,6 +129,9 @@ class Span:
         times : ndarray of shape (t, G), optional
             How often, for each of the points.
         """
+        if self.h.ndim == 1:
+            out = self.images.dot(self.h)
+            return out if targets is None else out + targets.dot(times)
         out = dgemm(1.0, self.images, self.h)
         if targets is not None:
             out = dgemm(1.0, targets, times, 1.0, out, overwrite_c=1)

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
+from spgls.base.each import Each, choose
 from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import priced_norms
 from spgls.matrix import ProjectedMatrix, ScaledMatrix, longest_row
@@ -33,16 +34,14 @@ from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.reduction.layout import times
-from spgls.solvers.iterative.images import Span
-from spgls.sphere.operator import SphereProblem
 
-__all__ = ["Bounds", "Fresh", "Losses", "Residuals", "Rulers", "least_residual", "lengths"]
+__all__ = ["Bounds", "Fresh", "Losses", "Residuals", "Rulers", "Slopes", "least_residual", "lengths"]
 
 #: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
 #: for what happens to them before; of many it is taken as so many ulps times the root of it.
 _ULPS = 8.0
 #: Multipliers tried, over the one that would be best.
-_TRIALS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+_TRIALS = (0.25, 0.5, 1.0, 2.0, 4.0)
 #: The same at a pole of zero, over the residual there.
 _SMALL = tuple(4.0**k for k in range(-4, 7))
 
@@ -179,6 +178,8 @@ def _turned(data: GameData, unit: float) -> float:
 def _flushed(data: GameData) -> float:
     """What labels and goals may have lost where they, or their difference, came out as nothing."""
     targets, before = data.projected_targets
+    if targets[0].all() and targets[0, 0] != targets[0, 1]:
+        return 0.0
     y, z = targets.T
     gone = np.array([not y.any(), not z.any(), np.array_equal(y, z)])
     if not gone.any() or not before.any():
@@ -205,7 +206,7 @@ class Losses(NamedTuple):
     @property
     def certain(self) -> Vector:
         """``|r|^2``, at least."""
-        return np.asarray(self.square - self.rounding)
+        return self.square - self.rounding
 
 
 class Slopes(NamedTuple):
@@ -367,66 +368,8 @@ class Fresh:
 
     @property
     def measured(self) -> bool:
-        """Whether the size of the data is known, or would take a read."""
-        return not {"squares", "size"}.isdisjoint(_scaled(self.data).__dict__)
-
-    def of_span(
-        self, span: Span, r: Array, alpha: Vector, gamma: Vector, problem: SphereProblem
-    ) -> tuple[Losses, Bounds]:
-        """Losses and bounds without a read, in the span of a basis with known products.
-
-        Parameters
-        ----------
-        span : Span
-            Points of the sphere as combinations of the basis; without their last entries where
-            the products are those of the data.
-        r : ndarray of shape (n + 1, G)
-            The points themselves.
-        alpha : ndarray of shape (G,)
-            Of the predictors that they lead to.
-        gamma : ndarray of shape (G,)
-            Strengths.
-        problem : SphereProblem
-            The problem of this strength where products are bordered, else of any.
-        """
-        rulers, half, w = self.rulers, np.sqrt(gamma) / 2.0, r[:-1]
-        s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
-        targets, ulps = rulers.y + c * rulers.z, (len(span.h) + 16) * EPS
-        # How far the points are from those of the predictors, w~ and alpha~.
-        size, last = 2.0 * np.sqrt(s * c), c - s
-        aside = np.abs(lengths(w) - size) + ulps * span.size
-        if span.bordered:
-            slope = span.product(problem.g[:, None], np.ones((1, len(gamma))))
-            square = _inner(r, slope) + problem.g @ r + problem.p
-            slope, goal = slope[:-1] / half, 2.0 * slope[-1]
-            inside = span.size * (half * rulers.whole + rulers.z / 2.0)
-            apart = half * rulers.whole * aside
-            apart += rulers.z * (np.abs(r[-1] - last) + ulps * span.size)
-            inner = half * _inner(w, slope)
-        else:
-            span = span.scaled(half)
-            targets_of = np.stack([problem.p_z, problem.p_y])
-            slope = span.product(targets_of.T, np.stack([c, -np.ones_like(c)]))
-            inner = half * _inner(w, slope)
-            goal, label = half * (targets_of @ w)
-            goal = goal + c * problem.zz - problem.yz
-            label = label + c * problem.yz - problem.yy
-            square = inner + c * goal - label
-            inside = span.size * rulers.whole
-            apart = half * rulers.whole * aside
-        seen = span.seen + rulers.y + rulers.z
-        parts = (rulers.across + rulers.turn) * (inside + targets) + rulers.cut * targets + apart
-        whole = rulers.whole * half * size + targets
-        rounding = 2.0 * parts * seen + parts**2 + 2.0 * rulers.unit * whole * seen
-        losses = Losses(s, c, np.maximum(square, 0.0), rounding)
-        last, goal = half * last, goal / (2.0 * half)
-        nu = -(inner + goal * last) / half**2
-        # The slopes become residuals.
-        slope += w * (half * nu)
-        residual = np.hypot(lengths(slope), goal + nu * last)
-        along = rulers.unit * (np.abs(nu) * half**2 + residual * half)
-        moved = 2.0 * parts + rulers.unit * seen + np.abs(nu) * half * aside / rulers.whole
-        return losses, self._best(Slopes(gamma, nu, residual, along, moved), losses.certain)
+        """Whether lengths of columns are known, or would take a read."""
+        return "squares" in _scaled(self.data).__dict__
 
     def misfit(self, coef: Array, intercept: Vector, found: Losses) -> Vector:
         """How far rounding can take intercepts from their best, as part of the errors' length."""
@@ -464,22 +407,24 @@ class Fresh:
         size = np.hypot(lengths(rho), goal + nu * last)
         along = _inner(rho, found.x) + (goal + nu * last) * last
         slopes = Slopes(found.gamma, nu, size, along, found.moved)
-        return self._best(slopes, found.certain, low)
+        return self.best_bound(slopes, found.certain, low)
 
-    def _best(self, of: Slopes, certain: Vector, low: Vector | float = 0.0) -> Bounds:
-        """Over lambda + low = 0, in which |rho|^2/total is least near the best of these."""
-        reach, size = np.sqrt(of.gamma), of.residual
-        error = of.moved * np.hypot(self.rulers.whole, self.rulers.z / reach)
+    def best_bound(self, of: Slopes, certain: Each, low: Each = 0.0) -> Bounds:
+        """The best of several multipliers, by what is known of slopes and of ``|r|^2``."""
+        reach, size = of.gamma**0.5, of.residual
+        error = of.moved * (self.rulers.whole**2 + (self.rulers.z / reach) ** 2) ** 0.5
         total = of.nu + low
-        best = np.hypot(total, 2.0 * (size + error) / reach)
-        trials = np.concatenate([total[None], best * _TRIALS[:, None]])
-        step = trials - total
-        square = size**2 + 2.0 * step * of.along + step**2 * of.gamma / 4.0
-        missing = np.sqrt(np.maximum(square, 0.0)) + error
-        missing += self.rulers.unit * np.abs(trials - low) * reach
-        lost = np.where(trials > 0.0, missing**2 / trials, np.inf).min(axis=0)
+        # Over lambda + low = 0, in which |rho|^2/total is least where this is.
+        best = (total**2 + (2.0 * (size + error) / reach) ** 2) ** 0.5
+        lost = np.inf + 0.0 * size
+        for trial in (total, *(share * best for share in _TRIALS)):
+            step = trial - total
+            square = size**2 + 2.0 * step * of.along + step**2 * of.gamma / 4.0
+            missing = abs(square) ** 0.5 + error + self.rulers.unit * abs(trial - low) * reach
+            own = missing**2 / trial
+            lost = choose((trial > 0.0) & (own < lost), own, lost)
         lower = certain - lost
-        return Bounds(np.where(lower > 0.0, lower, 0.0), of.nu, size)
+        return Bounds(choose(lower > 0.0, lower, 0.0 * size), of.nu, size)
 
     def off_the_sphere(self, x: Array, s: float, c: float, gamma: float) -> float:
         """The same from points that are not those of predictors, for small positive multipliers.

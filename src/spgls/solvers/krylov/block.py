@@ -31,7 +31,7 @@ __all__ = ["BlockMethod", "Doubts"]
 Doubts = Literal["ignore", "judge", "leave"]
 
 #: Entries of one array of coefficients and strengths.
-_ENTRIES = 2**17
+_ENTRIES = 2**16
 
 
 class BlockMethod:
