@@ -137,7 +137,7 @@ def test_populations_by_iteration(worth, solver, ambitious, monkeypatch):
     monkeypatch.setattr(auto, "_WORTH", worth)
     if solver == "spectral":
         # As if the columns were too many to be squared for a proof.
-        monkeypatch.setattr("spgls.solvers.iterative.prove.MOST_COLUMNS", 0)
+        monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
     X, y, z = linear_game(300, 200)
     crowd = Population.mixed(0.1, honest=0.5)
     best, found = (solve(X, y, z, crowd, solver=name) for name in ("spectral", "auto"))

@@ -330,7 +330,7 @@ def test_what_kind_of_data_it_is():
     for kind in (np.asarray, sp.csr_array, lambda X: X.astype(np.float32)):
         whole, apart = as_matrix(kind(X)), RowBlocks([kind(block) for block in _cut(X)])
         assert apart.dtype == whole.dtype
-        assert (apart.threaded, apart.natural_width) == (False, 1)
+        assert (apart.threaded, apart.natural_width) == (whole.threaded, 1)
         for ours, theirs in ((apart.work, whole.work), (apart.take(slice(0, 31)).work, None)):
             assert isinstance(ours, Work)
             if theirs is not None:

@@ -88,7 +88,7 @@ def test_lower_bound_is_the_best_proved_one(mixed, monkeypatch):
     proofs = [trial.solution.certificate for trial in mixed if trial.solution is not None]
     assert mixed.lower_bound == max(proof.lower_bound for proof in proofs)
     # As if the columns were too many to be squared for a proof.
-    monkeypatch.setattr("spgls.solvers.iterative.prove.MOST_COLUMNS", 0)
+    monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
     estimated = compare_solvers(*negative_game(60, 6, 3, noise=0.0), 64.0, solvers=["gltr"])
     assert estimated["gltr"].solution.certificate.kind == "estimated"
     assert estimated.lower_bound == 0.0

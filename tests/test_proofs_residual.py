@@ -386,7 +386,7 @@ def test_populations_are_proved(seed):
 
 def test_populations_on_wide_data_are_proved_without_squares(monkeypatch):
     """A null space leaves no negative multiplier, so none has to be believed."""
-    monkeypatch.setattr("spgls.solvers.iterative.prove.MOST_COLUMNS", 0)
+    monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 90))
     y = X @ rng.normal(size=90) / 9 + rng.normal(size=60)
@@ -396,7 +396,7 @@ def test_populations_on_wide_data_are_proved_without_squares(monkeypatch):
 
 
 def test_many_columns_are_estimated_where_a_proof_needs_their_spectrum(monkeypatch):
-    monkeypatch.setattr("spgls.solvers.iterative.prove.MOST_COLUMNS", 0)
+    monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 40))
     y = X @ rng.normal(size=40) + rng.normal(size=300)

@@ -6,16 +6,22 @@ of their own columns, whatever the columns' scales. With ``e`` a bound of ``|M~ 
 
     rho'(B + nu)^{-1} rho <= sum_i (U'D rho)_i^2/(l_i - e),      if every l_i > e.
 
-It serves multipliers of either sign, where a Krylov space alone would have to guess.
+It serves multipliers of either sign, where a Krylov space alone would have to guess. Of more
+columns a triangular factor takes the place of the eigenvectors: if ``M~ - (e + f + d)`` has one,
+``L``, with ``f`` a bound of its own rounding, then ``M - d`` exceeds ``L L'``, and
+
+    rho'(B + nu)^{-1} rho <= |L^{-1} D rho|^2,      and no eigenvalue of M is below d.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from math import sqrt
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh
+from scipy.linalg import LinAlgError, eigh, solve_triangular
+from scipy.linalg.lapack import dpotrf
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import ProjectedMatrix
@@ -23,10 +29,14 @@ from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative.residual import Rulers
 
-__all__ = ["MOST_COLUMNS", "Curvature", "Metric", "square_unit"]
+__all__ = ["MOST_COLUMNS", "Curvature", "Metric", "can_be_squared", "square_unit"]
 
-#: Columns that are squared for a proof: beyond, their square takes longer than most solves.
-MOST_COLUMNS = 400
+#: Columns that are squared for a proof, and work that may take, in multiplications.
+MOST_COLUMNS, _MOST_WORK = 2000, 4e10
+#: Columns that are always squared, and whose eigenvectors are found.
+_FEW = 400
+#: Eigenvalues of more columns, at unit length, are proved to exceed one of these.
+_LEAST = (1e-4, 1e-8)
 #: Entries of data that is searched for dependent columns.
 _EXACT = 1_000_000
 
@@ -36,6 +46,14 @@ def square_unit(m: int, n: int) -> float:
     return (32.0 * sqrt(n) + min(m, 400) + m / 400.0) * EPS
 
 
+def can_be_squared(data: GameData) -> bool:
+    """Whether the columns are few enough."""
+    count = len(data.layout.changeable)
+    return 0 < count <= min(_FEW, MOST_COLUMNS) or (
+        0 < count <= MOST_COLUMNS and data.work.square <= _MOST_WORK
+    )
+
+
 class Metric:
     """A bound of quadratic forms of ``(B + nu)^{-1}``.
 
@@ -43,14 +61,14 @@ class Metric:
     ----------
     scale : ndarray of shape (k,)
         ``D``.
-    values : ndarray of shape (k,)
-        Lower bounds ``l - e`` of eigenvalues, all positive.
-    vectors : ndarray of shape (k, k)
-        ``U``.
+    half : callable
+        ``M^{-1/2} b``, or something longer, of columns ``b``.
+    least : float
+        What no eigenvalue of ``M`` is below.
     """
 
-    def __init__(self, scale: Vector, values: Vector, vectors: Array) -> None:
-        self._scale, self._values, self._vectors = scale, values, vectors
+    def __init__(self, scale: Vector, half: Callable[[Array], Array], least: float) -> None:
+        self._scale, self._half, self._least = scale, half, least
 
     def norm(self, rho: Array) -> Vector:
         """``(rho'(B + nu)^{-1} rho)^{1/2}`` at most, of a vector or of columns."""
@@ -60,16 +78,14 @@ class Metric:
     def root(self, rho: Array) -> Array:
         """Something whose inner products are at least those in ``(B + nu)^{-1}``."""
         scale = self._scale if rho.ndim == 1 else self._scale[:, None]
-        turned = self._vectors.T @ (scale * rho)
-        values = self._values if rho.ndim == 1 else self._values[:, None]
-        return np.asarray(turned / np.sqrt(values))
+        return self._half(scale * rho)
 
     def spread(self, errors: Array) -> Vector:
         """:meth:`norm` of anything whose components are no larger than these."""
         scale = self._scale if errors.ndim == 1 else self._scale[:, None]
         scaled = scale * errors
         square = np.einsum("i...,i...->...", scaled, scaled)
-        return np.asarray(np.sqrt(square / self._values.min(initial=np.inf)))
+        return np.asarray(np.sqrt(square / self._least))
 
 
 class Curvature:
@@ -141,6 +157,11 @@ class Curvature:
         values, vectors = eigh(self._square, check_finite=False, driver="evd")
         return values, vectors
 
+    @property
+    def many(self) -> bool:
+        """Whether eigenvectors would take too long."""
+        return len(self._square) > _FEW
+
     def seen(self, x: Vector, cut: float) -> Vector:
         """``x`` less its part along eigenvalues below a share of the largest."""
         values, vectors = self._spectrum
@@ -159,10 +180,35 @@ class Curvature:
         if not np.isfinite(error) or not np.isfinite(M).all():
             return None
         if not len(B):
-            return Metric(scale, np.zeros(0), B)
-        try:
-            values, vectors = eigh(M, check_finite=False, driver="evd")
-        except LinAlgError:
-            return None
-        values = values - error
-        return Metric(scale, values, vectors) if values.min(initial=1.0) > 0.0 else None
+            return Metric(scale, lambda b: b, np.inf)
+        return _by_factor(M, scale, error) if len(B) > _FEW + 1 else _by_eigen(M, scale, error)
+
+
+def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
+    """The metric of a matrix of unit diagonal that is known up to an error."""
+    try:
+        values, vectors = eigh(M, check_finite=False, driver="evd")
+    except LinAlgError:
+        return None
+    values = values - error
+    if not values[0] > 0.0:
+        return None
+    turned = vectors.T / np.sqrt(values)[:, None]
+    return Metric(scale, lambda b: np.asarray(turned @ b), float(values[0]))
+
+
+def _by_factor(M: Array, scale: Vector, error: float) -> Metric | None:
+    """The same for more columns."""
+    k = len(M)
+    # Of the factor and of solving with it: |dM| <= (k + 1) u |L||L'|, whose trace is k.
+    error += 4 * (k + 1) * k * EPS
+    for least in _LEAST:
+        shifted = M - (error + least) * np.eye(k)
+        factor, info = dpotrf(shifted, lower=1, overwrite_a=1)
+        if info == 0:
+
+            def half(b: Array, factor: Array = factor) -> Array:
+                return np.asarray(solve_triangular(factor, b, lower=True, check_finite=False))
+
+            return Metric(scale, half, least)
+    return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
-from spgls.solvers.iterative.curvature import MOST_COLUMNS, Curvature
+from spgls.solvers.iterative.curvature import Curvature, can_be_squared
 from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual
 
 __all__ = ["Kind", "Prover", "Wish"]
@@ -73,7 +73,7 @@ class Prover:
     @property
     def few_columns(self) -> bool:
         """Whether the columns are few enough to be squared."""
-        return 0 < len(self.data.layout.changeable) <= MOST_COLUMNS
+        return can_be_squared(self.data)
 
     @cached_property
     def curvature(self) -> Curvature:
@@ -109,7 +109,7 @@ class Prover:
             one = found.taken(np.array([i]))
             if self.few_columns:
                 better, _ = self._by_curvature(one, wish, i)
-                if better < wish.goal[i]:
+                if better < wish.goal[i] and not self.curvature.many:
                     better = max(better, self._beside_null_space(one))
                 bounds.lower[i] = max(bounds.lower[i], better)
                 continue

@@ -120,11 +120,12 @@ def _losses(
         yield _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu)), False
     if prover.few_columns:
         metric: Metric | None
-        if nu == 0.0:
+        if nu == 0.0 or (nu > 0.0 and prover.curvature.many):
+            # What holds at zero holds to the right of it.
             some, metric = prover.curvature.at_zero
             rho, doubt = rho[some], doubt[some]
         else:
-            metric = prover.curvature.alone(nu)
+            metric = None if prover.curvature.many else prover.curvature.alone(nu)
         if metric is not None:
             yield _squares(metric.root(rho), metric.spread(doubt)), False
     elif floor > 0.0 and nu + floor > 0.0:

@@ -71,7 +71,8 @@ def measure_predictor(run: Run, v: Vector, population: Population, ridge: float)
     if data.free_basis.shape[1]:
         intercept, loss, rounding = _with_free_part(run, coef, at, loss, rounding)
     nu = -float(slope[:, 0] @ x[:, 0]) / (float(x[:, 0] @ x[:, 0]) or 1.0)
-    unit = float(np.linalg.norm(slope) + abs(nu) * np.linalg.norm(x))
+    # In units of the terms that cancel.
+    unit = rulers.whole * float(terms) + abs(nu) * float(np.linalg.norm(x))
     rest = float(np.linalg.norm(slope + nu * x)) / unit if unit > 0.0 else 0.0
     return Measured(coef, intercept, t, at.a, float(loss + penalty), float(rounding), rest)
 
