@@ -17,6 +17,9 @@ from spgls.population import GroupMoments
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative import curvature, residual
+from spgls.solvers.iterative.by_products import measure_span
+from spgls.solvers.iterative.images import Span
+from spgls.solvers.iterative.iterate import sphere_problem
 from spgls.solvers.iterative.lowest import floor_of, lowest_pair
 from spgls.solvers.iterative.prove import Prover, Wish
 from spgls.solvers.krylov.lagrangians import Lagrangians
@@ -263,6 +266,55 @@ def test_one_strength_with_rounding_amplified(seed, size, monkeypatch):
         wish = Wish(np.array([np.inf]), 1e-3 * data.loss(data.y), none, np.zeros(1))
         bounds, kinds = prover.bounds(found, wish)
         assert kinds == ["proved"]
+        assert bounds.lower[0] <= best.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("bordered", [False, True])
+@pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("seed", range(20))
+def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
+    """Each product is wrong by all that is allowed, and so are those with labels and goals."""
+    X, y, z, options, rng = told_games(seed)
+    gamma = 10.0 ** rng.uniform(-3, 3)
+    best = solve(X, y, z, gamma, **options)
+    data = GameData.from_user(X, y, z, **options)
+    fresh, problem = Noisy(data, size, rng), sphere_problem(data, gamma)
+    rulers, half = fresh.noisy, np.sqrt(gamma) / 2
+    A, (targets, _) = data.projected.apply(np.eye(problem.size - 1)), data.projected_targets
+    # L, and the lengths of its columns before projection.
+    L = np.column_stack([half * A, targets[:, 1] / 2])
+    sides = np.append(half * rulers.columns, rulers.z / 2)
+    alpha = best.alpha
+    for stretch in (1.0, 0.7):
+        s, c = 1 / (1 + stretch**2 * alpha), stretch**2 * alpha / (1 + stretch**2 * alpha)
+        v = stretch * best.coef[data.layout.changeable]
+        w = s / half * (v if data.layout.price is None else v / data.layout.price)
+        r = np.append(w, c - s)
+        true = problem.value(r, problem.product(r))
+        point, M, lengths = (r, L, sides) if bordered else (w, A, rulers.columns)
+        # An orthonormal basis that holds the point, and no column of it.
+        held = np.column_stack([point, rng.normal(size=(len(point), 2))])[:, : len(point)]
+        Q = np.linalg.qr(held)[0]
+        Q = Q @ np.linalg.qr(rng.normal(size=(Q.shape[1],) * 2))[0]
+        push = rng.normal(size=(len(M), Q.shape[1]))
+        push *= size * (lengths @ np.abs(Q)) / np.linalg.norm(push, axis=0)
+        seen = M @ Q
+        sizes = np.linalg.norm(seen, axis=0)
+        sign = rng.choice([-1.0, 1.0], size=Q.shape)
+        images = M.T @ (seen + push) + size * sign * np.outer(lengths, sizes)
+        noisy = sphere_problem(data, gamma)
+        wrong = [
+            size * rng.uniform(-1, 1, len(w)) * rulers.columns * t for t in (rulers.y, rulers.z)
+        ]
+        noisy.targets.p_y = problem.p_y + wrong[0]
+        noisy.targets.p_z = problem.p_z + wrong[1]
+        noisy.g = problem.g + size * rng.uniform(-1, 1, len(sides)) * sides * (
+            rulers.y + rulers.z / 2
+        )
+        span = Span((Q.T @ point)[:, None], images, sizes, bordered)
+        at = np.array([stretch**2 * alpha]), np.array([gamma])
+        losses, bounds = measure_span(fresh, span, r[:, None], *at, noisy)
+        assert abs(losses.square[0] - true) <= losses.rounding[0]
         assert bounds.lower[0] <= best.objective * (1 + 1e-12)
 
 

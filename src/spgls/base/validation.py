@@ -245,6 +245,8 @@ def column_label(table: Any, column: int) -> Any:
 
 def _scalar(value: Any) -> float | None:
     """Return a real number as a float; None if it is anything else, truth values included."""
+    if type(value) is float:
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     real = not isinstance(value, bool | np.bool_) and isinstance(value, Real)

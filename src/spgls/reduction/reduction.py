@@ -116,11 +116,11 @@ class Reduction(ABC):
         """
         game = self.game
         squares = np.square(v).T
-        reach = squares.dot(np.broadcast_to(np.square(self.scale), len(v)))
+        total, scale = squares.sum(axis=1), self.scale
+        reach = squares.dot(scale * scale) if isinstance(scale, np.ndarray) else total * scale**2
         size = self._target_size(c) + np.sqrt(reach) * s
         if self.squared:
-            top = game.top
-            size = size + top * np.sqrt(squares.sum(axis=1)) * s
+            size = size + game.top * np.sqrt(total) * s
             return np.asarray(_ULPS * size**2 + self.unseen(c, nu))
         return np.asarray(2 * np.sqrt(value) * _ULPS * size + (_ULPS * size) ** 2)
 

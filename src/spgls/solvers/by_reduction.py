@@ -105,8 +105,6 @@ def solve_by_reduction(
         task.clock.lap("reduction", passes)
         return reduction
 
-    # Numbers beyond double precision show in what is returned.
-    @np.errstate(all="ignore")
     def attempt(reduction: Reduction, which: np.ndarray) -> Mask:
         some = task.some(which.tolist())
         optima = small_solver(reduction.game, some)
@@ -118,7 +116,9 @@ def solve_by_reduction(
         k = np.array([at.k for at in best])
         return sure & squares_suffice(reduction, optima, k, task.tol)
 
-    on_trusted_reductions(engine, len(task.games), reduce, attempt)
+    # Numbers beyond double precision show in what is returned.
+    with np.errstate(all="ignore"):
+        on_trusted_reductions(engine, len(task.games), reduce, attempt)
     return tuple(found[i] for i in range(len(task.games)))
 
 

@@ -12,7 +12,8 @@ from math import frexp, isinf, sqrt
 
 import numpy as np
 
-from spgls.base.types import Vector
+from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
 from spgls.solvers.solution import Solution
@@ -105,9 +106,11 @@ def units_of(data: GameData) -> Units | None:
 
     Data whose largest numbers have no square in double precision is refused.
     """
-    target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
     count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
     _, rows = next(data.matrix.row_panels(count))
+    if data.layout.price is None and _plain(data, rows):
+        return None
+    target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
     largest = max(float(rows.max(initial=0.0)), -float(rows.min(initial=0.0)))
     if target * sqrt(len(data.y)) > _MOST:
         raise ValueError(
@@ -126,6 +129,13 @@ def units_of(data: GameData) -> Units | None:
     if all(_SMALL <= one <= _LARGE or not 0.0 < one < np.inf for one in (target, size)):
         return None
     return Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))
+
+
+def _plain(data: GameData, rows: Array) -> bool:
+    """Whether sums of squares say at once that nothing is out of the ordinary."""
+    with np.errstate(all="ignore"):
+        sums = dot(data.y, data.y) + dot(data.z, data.z), float(np.einsum("ij,ij->", rows, rows))
+    return all(len(data.y) * rows.size * _SMALL**2 < one < _LARGE**2 for one in sums)
 
 
 def _to_one(size: float, most: int) -> float:

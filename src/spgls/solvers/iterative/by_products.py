@@ -44,9 +44,8 @@ def measure_span(
     if len(gamma) > 1:
         return _measure(fresh, span, r, alpha, gamma, problem)
     # Numbers cost a tenth of what arrays of one number do.
-    found = _measure(fresh, span.only, r[:, 0], alpha[0], gamma[0], problem)
-    losses, bounds = (type(part)(*(np.array([one]) for one in part)) for part in found)
-    return losses, bounds
+    losses, bounds = _measure(fresh, span.only, r[:, 0], alpha[0], gamma[0], problem)
+    return Losses(*(np.array([one]) for one in losses)), Bounds(*(np.array([b]) for b in bounds))
 
 
 def _measure(

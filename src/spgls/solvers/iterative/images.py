@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dgemm
@@ -119,7 +120,7 @@ class Span:
         """The only one of them, with coordinates of shape ``(k,)``."""
         return Span(self.h[:, 0], self.images, self.sizes, self.bordered)
 
-    def product(self, targets: Array | None = None, times: Array | None = None) -> Array:
+    def product(self, targets: Array | None = None, times: Any = None) -> Array:
         """What products make of them, a column for each.
 
         Parameters
@@ -131,7 +132,7 @@ class Span:
         """
         if self.h.ndim == 1:
             out = self.images.dot(self.h)
-            return out if targets is None else out + targets.dot(times)
+            return np.asarray(out if targets is None else out + np.dot(targets, times))
         out = dgemm(1.0, self.images, self.h)
         if targets is not None:
             out = dgemm(1.0, targets, times, 1.0, out, overwrite_c=1)

@@ -35,7 +35,16 @@ from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.reduction.layout import times
 
-__all__ = ["Bounds", "Fresh", "Losses", "Residuals", "Rulers", "Slopes", "least_residual", "lengths"]
+__all__ = [
+    "Bounds",
+    "Fresh",
+    "Losses",
+    "Residuals",
+    "Rulers",
+    "Slopes",
+    "least_residual",
+    "lengths",
+]
 
 #: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
 #: for what happens to them before; of many it is taken as so many ulps times the root of it.
@@ -108,7 +117,7 @@ class Rulers:
         """Lengths of the columns of ``A``, after a provisional shift and before projection."""
         layout, own = self.data.layout, np.sqrt(_scaled(self.data).squares)
         columns = own[layout.changeable]
-        return columns if layout.price is None else columns * layout.price
+        return np.asarray(columns if layout.price is None else columns * layout.price)
 
     @cached_property
     def raw(self) -> Vector:
@@ -376,9 +385,7 @@ class Fresh:
         rulers = self.rulers
         return 2.0 * (rulers.across + rulers.down) * self._terms(coef, intercept, found)
 
-    def of_measuring(
-        self, coef: Array, intercept: Vector, found: Losses, loss: Vector
-    ) -> Vector:
+    def of_measuring(self, coef: Array, intercept: Vector, found: Losses, loss: Vector) -> Vector:
         """What rounding can have done to losses measured on the data as it is."""
         rulers = self.rulers
         moved = rulers.across * self._terms(coef, intercept, found)
