@@ -296,8 +296,11 @@ def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
         held = np.column_stack([point, rng.normal(size=(len(point), 2))])[:, : len(point)]
         Q = np.linalg.qr(held)[0]
         Q = Q @ np.linalg.qr(rng.normal(size=(Q.shape[1],) * 2))[0]
-        push = rng.normal(size=(len(M), Q.shape[1]))
-        push *= size * (lengths @ np.abs(Q)) / np.linalg.norm(push, axis=0)
+        h = Q.T @ point
+        # Errors along the predictions add up, whatever the signs of the coordinates.
+        along = np.outer(M @ point, np.sign(h)) * rng.choice([-1.0, 1.0])
+        push = [along, rng.normal(size=along.shape)][int(rng.integers(2))]
+        push *= size * (lengths @ np.abs(Q)) / np.fmax(np.linalg.norm(push, axis=0), 1e-300)
         seen = M @ Q
         sizes = np.linalg.norm(seen, axis=0)
         sign = rng.choice([-1.0, 1.0], size=Q.shape)
@@ -311,7 +314,7 @@ def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
         noisy.g = problem.g + size * rng.uniform(-1, 1, len(sides)) * sides * (
             rulers.y + rulers.z / 2
         )
-        span = Span((Q.T @ point)[:, None], images, sizes, bordered)
+        span = Span(h[:, None], images, sizes, bordered)
         at = np.array([stretch**2 * alpha]), np.array([gamma])
         losses, bounds = measure_span(fresh, span, r[:, None], *at, noisy)
         assert abs(losses.square[0] - true) <= losses.rounding[0]
