@@ -32,10 +32,11 @@ from spgls.estimators.cv_options import (
     warn_of_no_world,
 )
 from spgls.estimators.folds import Candidates, CrossValidation
-from spgls.estimators.regressor import StackelbergRegressor, _reach_of_least_squares
+from spgls.estimators.regressor import StackelbergRegressor
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
-from spgls.solvers import PopulationSolver, Solver, play, resolve
+from spgls.solvers import Controls, PopulationSolver, Solver, play, resolve
+from spgls.solvers.reach import reach_of_least_squares
 from spgls.solvers.solve import read_controls
 
 __all__ = ["StackelbergRegressorCV"]
@@ -240,7 +241,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, None)
         search = CrossValidation(data, splits, solver, controls)
-        candidates, worlds = _settle(grid, worlds, data)
+        candidates, worlds = _settle(grid, worlds, data, search.solver)
         judge = None if measure else read_judge(self.scoring, data, table, worlds)
         scores, reach = search.scores(candidates, worlds, measure or (lambda mse, _: mse), judge)
         _check_scores(scores)
@@ -340,13 +341,13 @@ class StackelbergRegressorCV(StackelbergRegressor):
 
 
 def _settle(
-    grid: _Grid, worlds: tuple[Population, ...] | None, data: GameData
+    grid: _Grid, worlds: tuple[Population, ...] | None, data: GameData, solver: Any
 ) -> tuple[Candidates, tuple[Population, ...]]:
     """Candidates and worlds, with what depends on the data filled in."""
     gammas, shares, ridges = grid
     auto = inf
     if gammas is None or worlds is None:
-        auto = _reach_of_least_squares(data) or inf
+        auto = reach_of_least_squares(data, solver, Controls()).value or inf
     if gammas is None:
         # Where least squares uses nothing that can be changed no strength makes a difference.
         gammas = tuple((auto * _AROUND_AUTO).tolist()) if auto < inf else (inf,)

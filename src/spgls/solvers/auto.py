@@ -18,7 +18,7 @@ from spgls.solvers.registry import Capabilities, register_choice
 from spgls.solvers.solution import Solution, Stats, Status
 from spgls.solvers.spectral import Spectral
 
-__all__ = ["Auto", "Option", "Plan", "check_memory", "make_plan"]
+__all__ = ["Auto", "Option", "Plan", "check_memory", "chosen_solver", "make_plan"]
 
 #: Data with fewer entries than this is solved before a plan would be made.
 _SMALL = 50_000
@@ -32,6 +32,8 @@ _BEARABLE, _WORTH = 30.0, 4.0
 _SHARE, _CHECKED = 0.9, 1e8
 #: Rows or columns up to which a decomposition is tried where memory seemed too small for one.
 _MODERATE = 2000
+#: So few columns are squared for a proof against populations in any case.
+_FEW = 400
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,8 @@ def make_plan(
         choice, reason = "spectral", "Nothing else fits." if n else "There is nothing to change."
     elif krylov.seconds > _PROMISE * exact.seconds:
         choice, reason = "spectral", "Decomposing takes less than multiplying would."
-    elif mixed and exact.seconds <= _BEARABLE:
-        choice, reason = "spectral", "It proves its answers to games against populations."
+    elif mixed and n <= _FEW and exact.seconds <= _BEARABLE:
+        choice, reason = "spectral", "A proof against populations takes squared columns anyway."
     else:
         choice, reason = "krylov", "Multiplying takes less than decomposing would."
         left = _PATIENCE * exact.seconds / max(krylov_pass(work, cores), 1e-6)
@@ -236,6 +238,14 @@ class Auto:
             for i, solution in zip(lost, again, strict=True):
                 found[i] = _after(found[i], solution)
         return tuple(found)
+
+
+def chosen_solver(solver: Any, data: GameData) -> Spectral | Krylov:
+    """Which of the two a fit against a population would begin with."""
+    if isinstance(solver, Spectral | Krylov):
+        return solver
+    plan = _plan(data, 1, mixed=True)
+    return Krylov() if plan is not None and plan.solver == "krylov" else Spectral()
 
 
 def check_memory(solver: Any, data: GameData, games: int) -> None:

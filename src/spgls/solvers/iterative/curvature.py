@@ -18,27 +18,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from math import sqrt
+from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
 from spgls.base.types import EPS, Array, Vector
-from spgls.matrix import ProjectedMatrix
+from spgls.matrix import ProjectedMatrix, Work
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative.residual import Rulers
 
-__all__ = ["MOST_COLUMNS", "Curvature", "Metric", "can_be_squared", "square_unit"]
+__all__ = ["MOST_COLUMNS", "Curvature", "Metric", "squarable", "square_unit"]
 
 #: Columns that are squared for a proof, and work that may take, in multiplications.
-MOST_COLUMNS, _MOST_WORK = 2000, 4e10
+MOST_COLUMNS, _MOST_WORK = 3000, 4e10
 #: Columns that are always squared, and whose eigenvectors are found.
 _FEW = 400
 #: Eigenvalues of more columns, at unit length, are proved to exceed one of these.
-_LEAST = (1e-4, 1e-8)
+_LEAST = (1e-2, 1e-5, 1e-8)
+#: Steps of conjugate gradients where a factor of nearly the same matrix is known.
+_STEPS = 60
 #: Entries of data that is searched for dependent columns.
 _EXACT = 1_000_000
+
+
+Linear: TypeAlias = Callable[[Array], Array]
 
 
 def square_unit(m: int, n: int) -> float:
@@ -46,12 +52,10 @@ def square_unit(m: int, n: int) -> float:
     return (32.0 * sqrt(n) + min(m, 400) + m / 400.0) * EPS
 
 
-def can_be_squared(data: GameData) -> bool:
+def squarable(work: Work) -> bool:
     """Whether the columns are few enough."""
-    count = len(data.layout.changeable)
-    return 0 < count <= min(_FEW, MOST_COLUMNS) or (
-        0 < count <= MOST_COLUMNS and data.work.square <= _MOST_WORK
-    )
+    light = work.columns <= _FEW or work.square <= _MOST_WORK
+    return 0 < work.columns <= MOST_COLUMNS and light
 
 
 class Metric:
@@ -63,12 +67,14 @@ class Metric:
         ``D``.
     half : callable
         ``M^{-1/2} b``, or something longer, of columns ``b``.
+    whole : callable
+        ``M^{-1} b``, nearly.
     least : float
         What no eigenvalue of ``M`` is below.
     """
 
-    def __init__(self, scale: Vector, half: Callable[[Array], Array], least: float) -> None:
-        self._scale, self._half, self._least = scale, half, least
+    def __init__(self, scale: Vector, half: Linear, whole: Linear, least: float) -> None:
+        self._scale, self._half, self._whole, self._least = scale, half, whole, least
 
     def norm(self, rho: Array) -> Vector:
         """``(rho'(B + nu)^{-1} rho)^{1/2}`` at most, of a vector or of columns."""
@@ -79,6 +85,15 @@ class Metric:
         """Something whose inner products are at least those in ``(B + nu)^{-1}``."""
         scale = self._scale if rho.ndim == 1 else self._scale[:, None]
         return self._half(scale * rho)
+
+    def solved(self, rho: Vector) -> Vector:
+        """``(B + nu)^{-1} rho``, nearly."""
+        return np.asarray(self._scale * self._whole(self._scale * rho))
+
+    @property
+    def floor(self) -> float:
+        """What no eigenvalue of ``B + nu`` is below."""
+        return self._least / float(np.square(self._scale).max())
 
     def spread(self, errors: Array) -> Vector:
         """:meth:`norm` of anything whose components are no larger than these."""
@@ -143,6 +158,30 @@ class Curvature:
         some = np.array(kept, dtype=int)
         return some, self._metric(self._square[np.ix_(some, some)], self._rulers.columns[some], 0.0)
 
+    def least_squares(self, p: Vector) -> tuple[Vector, float] | None:
+        """``A'PA w = p`` by conjugate gradients, and what no eigenvalue is below.
+
+        None where that is not certain.
+        """
+        some, metric = self.at_zero
+        if metric is None or len(some) < len(p):
+            return None
+        norm = float(np.linalg.norm(p))
+        w, r = np.zeros_like(p), p.copy()
+        z = metric.solved(r)
+        direction, along = z, float(r @ z)
+        for _ in range(_STEPS):
+            image = self._square @ direction
+            step = along / float(direction @ image)
+            w += step * direction
+            r -= step * image
+            if float(np.linalg.norm(r)) <= 1e-13 * norm:
+                break
+            z = metric.solved(r)
+            along, last = float(r @ z), along
+            direction = z + along / last * direction
+        return w, metric.floor
+
     def with_goal(self, nu: float, gamma: float) -> Metric | None:
         """Metric of ``B + nu`` for a strength."""
         n, reach = len(self._square), sqrt(gamma)
@@ -180,7 +219,7 @@ class Curvature:
         if not np.isfinite(error) or not np.isfinite(M).all():
             return None
         if not len(B):
-            return Metric(scale, lambda b: b, np.inf)
+            return Metric(scale, lambda b: b, lambda b: b, np.inf)
         return _by_factor(M, scale, error) if len(B) > _FEW + 1 else _by_eigen(M, scale, error)
 
 
@@ -194,7 +233,12 @@ def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
     if not values[0] > 0.0:
         return None
     turned = vectors.T / np.sqrt(values)[:, None]
-    return Metric(scale, lambda b: np.asarray(turned @ b), float(values[0]))
+    return Metric(
+        scale,
+        lambda b: np.asarray(turned @ b),
+        lambda b: np.asarray(turned.T @ (turned @ b)),
+        float(values[0]),
+    )
 
 
 def _by_factor(M: Array, scale: Vector, error: float) -> Metric | None:
@@ -210,5 +254,8 @@ def _by_factor(M: Array, scale: Vector, error: float) -> Metric | None:
             def half(b: Array, factor: Array = factor) -> Array:
                 return np.asarray(solve_triangular(factor, b, lower=True, check_finite=False))
 
-            return Metric(scale, half, least)
+            def whole(b: Array, factor: Array = factor) -> Array:
+                return np.asarray(cho_solve((factor, True), b, check_finite=False))
+
+            return Metric(scale, half, whole, least)
     return None

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
-from spgls.solvers.iterative.curvature import Curvature, can_be_squared
-from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual
+from spgls.solvers.iterative.curvature import Curvature, squarable
+from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual, lengths
 
-__all__ = ["Kind", "Prover", "Wish"]
+__all__ = ["Kind", "LeastSquares", "Prover", "Wish"]
 
 Kind = Literal["proved", "estimated"]
 
@@ -29,6 +30,14 @@ _STEPS = (0.0, 1e-4, 1e-2, 0.25, 2.0)
 _CUTS = (1e-14, 1e-12, 1e-9)
 #: Multipliers below this share of the squared data may gain from what is known of its spectrum.
 _WEAK = 1e-8
+
+
+class LeastSquares(NamedTuple):
+    """What least squares comes to: its squared norm, what it explains, and to what accuracy."""
+
+    norm: float
+    explained: float
+    accuracy: float
 
 
 class Wish(NamedTuple):
@@ -73,12 +82,24 @@ class Prover:
     @property
     def few_columns(self) -> bool:
         """Whether the columns are few enough to be squared."""
-        return can_be_squared(self.data)
+        return squarable(self.data.work)
 
     @cached_property
     def curvature(self) -> Curvature:
         """Squared data; one read."""
         return Curvature(self.data, self.fresh.rulers)
+
+    def least_squares(self, p: Vector) -> LeastSquares | None:
+        """Least squares from squared data, measured in one more read; None unless it is certain."""
+        found = self.curvature.least_squares(p) if self.few_columns and p.any() else None
+        if found is None:
+            return None
+        w, least = found
+        slope, square, _ = self.fresh.product(w[:, None], np.ones(1), np.zeros(1))
+        _, moved = self.fresh.doubt(w[:, None], 0.0, square)
+        wrong = (float(lengths(slope)[0]) + self.fresh.rulers.whole * float(moved[0])) / least
+        size = float(w @ w)
+        return LeastSquares(size, float(w @ p), 2 * wrong / sqrt(size) if size else 0.0)
 
     def bounds(
         self,

@@ -358,7 +358,7 @@ class Fresh:
         """
         s, c, x = self._points(coef, gamma)
         slope, square, (_, goal) = self.product(x, np.ones_like(c), c)
-        return Residuals(gamma, s, c, x, square, *self._doubt(x, c, square), slope, goal)
+        return Residuals(gamma, s, c, x, square, *self.doubt(x, c, square), slope, goal)
 
     def _points(self, coef: Array, gamma: Vector) -> tuple[Vector, Vector, Array]:
         """``s``, ``c`` and ``x`` of predictors."""
@@ -368,7 +368,7 @@ class Fresh:
         s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
         return s, c, s * (v if layout.price is None else v / layout.price[:, None])
 
-    def _doubt(self, x: Array, c: Vector | float, square: Vector) -> tuple[Vector, Vector]:
+    def doubt(self, x: Array, c: Vector | float, square: Vector) -> tuple[Vector, Vector]:
         """What rounding can have done to ``|r|^2`` and to products of ``r`` with unit columns."""
         rulers, size = self.rulers, np.sqrt(square)
         slack = rulers.terms(x, 1.0, c)
@@ -451,7 +451,7 @@ class Fresh:
         count = x.shape[1]
         slope, square, (_, goal) = self.product(x, np.ones(count), np.full(count, c))
         rulers, each = self.rulers, np.ones(count)
-        doubt = self._doubt(x, c, square)
+        doubt = self.doubt(x, c, square)
         found = Residuals(gamma * each, s * each, c * each, x, square, *doubt, slope, goal)
         error, xx = lengths(self.errors(found)), np.einsum("ij,ij->j", x, x)
         best = 0.0

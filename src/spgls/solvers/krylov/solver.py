@@ -32,6 +32,10 @@ _BASIS_BYTES = 64e6
 _LEAST_BASIS = 24
 
 
+#: Under what name a space that others have grown is kept with the data.
+_BEGUN = "krylov"
+
+
 @register
 @dataclass(frozen=True)
 class Krylov:
@@ -126,8 +130,17 @@ class Krylov:
         self, data: GameData, population: Population, ridge: float, controls: Controls
     ) -> Solution:
         """Solve one game against a population, or with a ridge."""
+        run, space = data.reductions.pop(_BEGUN, None) or self.begin(data, controls)
+        run = replace(run, controls=controls, limit=controls.max_iter or self.max_iter)
+        data.reductions.pop(_BEGUN, None)
+        return self._solve_mixed(run, space, population, ridge)
+
+    def begin(self, data: GameData, controls: Controls) -> tuple[Run, KrylovSpace]:
+        """A solve and its space, on which a game against a population goes on."""
         run = self._begin(data, 1.0, controls)
-        return self._solve_mixed(run, self._space(run, kept=False), population, ridge)
+        begun = run, self._space(run, kept=False)
+        data.reductions[_BEGUN] = begun
+        return begun
 
     def _wide(self, data: GameData) -> bool:
         """Whether a single strength takes the block method too."""

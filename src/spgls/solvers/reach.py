@@ -1,0 +1,156 @@
+"""How far least squares reaches: the strength of providers that a fit assumes by itself.
+
+The squared priced norm of its coefficients, from a decomposition where one is made anyway, from
+squared data where those are few columns, and else from the Krylov space that the fit goes on with.
+
+Where the norm comes from directions that the data hardly shows it says nothing about providers. So
+it counts up to ten times that of a part of least squares: along the directions of largest variation
+that explain 99% of what it explains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spgls.base.threads import one_blas_thread
+from spgls.base.types import EPS, Vector
+from spgls.reduction import KrylovSpace, reduce_krylov, reduce_spectral
+from spgls.reduction.data import GameData
+from spgls.solvers.auto import check_memory, chosen_solver
+from spgls.solvers.iterative.iterate import Controls, Run
+from spgls.solvers.krylov import Krylov
+
+__all__ = ["Reach", "reach_of_least_squares"]
+
+#: Share of what least squares explains that its largest directions have to explain,
+_SIGNAL = 0.99
+#: and how many times their squared norm counts.
+_MOST = 10.0
+#: Relative accuracy asked of an iteration, and what is told of a decomposition.
+_ACCURACY, _EXACT = 1e-7, 1e-9
+#: Ritz values below this share of the largest are those of null vectors.
+_NULL = 1e-12
+#: Labels explained no better than this are not explained, squared.
+_NOTHING = (1e3 * EPS) ** 2
+
+
+class Reach(NamedTuple):
+    """How large least squares is.
+
+    Attributes
+    ----------
+    value : float
+        Its squared priced norm, or what counts of it; zero where nothing is explained.
+    accuracy : float
+        Relative error of that, at most or by estimate.
+    rule : str
+        Which of the two.
+    """
+
+    value: float
+    accuracy: float
+    rule: str
+
+    def __str__(self) -> str:
+        told = f", to {self.accuracy:.0e}" if self.accuracy > 0.0 else ""
+        return f"{self.rule}{told}"
+
+
+def reach_of_least_squares(data: GameData, solver: Any, controls: Controls) -> Reach:
+    """Measure least squares on the way to a fit.
+
+    Parameters
+    ----------
+    data : GameData
+        The data.
+    solver : Solver
+        What the fit is made by; what is computed here is kept for it.
+    controls : Controls
+        What is asked of it.
+    """
+    if len(data.layout.changeable) == 0:
+        return Reach(0.0, 0.0, "nothing can be changed")
+    chosen = chosen_solver(solver, data)
+    if isinstance(chosen, Krylov):
+        with np.errstate(all="ignore"), one_blas_thread(data.matrix.threaded):
+            return _by_iteration(*chosen.begin(data, replace(controls, max_iter=None)))
+    check_memory(chosen, data, 1)
+    reduction = reduce_spectral(data, "gram")
+    # A Gram matrix holds half the digits; small singular values, which make coefficients large,
+    # are the first to lose them.
+    if reduction is None or float(reduction.game.d.min(initial=np.inf)) < reduction.doubt:
+        reduction = reduce_spectral(data, "qr")
+    assert reduction is not None
+    game = reduction.game
+    if float(game.eta @ game.eta) <= _NOTHING * data.loss(data.y):
+        return Reach(0.0, 0.0, "nothing is explained")
+    return _of(game.d, game.eta, _EXACT)
+
+
+def _by_iteration(run: Run, space: KrylovSpace) -> Reach:
+    """From squared data, or until the norm does not change any more on a growing space."""
+    squares, points = run.prover.least_squares(run.problem.p_y), _Points()
+    explained = 0.0 if squares is None else squares.explained
+    found, inside = Reach(0.0, 0.0, "nothing is explained"), 0.0
+    if run.problem.yy <= _NOTHING * run.data.loss(run.data.y):
+        return found
+    while space.width and space.steps < run.limit and not space.full:
+        space.extend()
+        if space.width and not points.due(space.steps):
+            continue
+        game = reduce_krylov(run.data, space).game
+        # Null vectors come in by rounding, and would have the largest coefficients.
+        seen = game.d > _NULL * float(game.d.max(initial=0.0))
+        d, eta = game.d[seen], game.eta[seen]
+        inside = float(eta @ eta)
+        if squares is not None and inside >= _SIGNAL * explained:
+            return _of(d, eta, squares.accuracy, squares.norm)
+        found = _of(d, eta, 0.0)
+        error = points.error(space.steps, found.value)
+        # A space that cannot grow holds all of it.
+        found = found._replace(accuracy=error if space.width else min(error, _EXACT))
+        if squares is None and found.accuracy <= _ACCURACY:
+            break
+    if inside <= _NOTHING * run.data.loss(run.data.y):
+        return Reach(0.0, 0.0, "nothing is explained")
+    return found
+
+
+class _Points:
+    """A sequence that converges like a geometric one, looked at now and then."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[int, float]] = []
+
+    def due(self, step: int) -> bool:
+        """Whether to look: a look costs the more the more steps there were."""
+        return not self._seen or step >= self._seen[-1][0] + max(4, self._seen[-1][0] // 5)
+
+    def error(self, step: int, value: float) -> float:
+        """Relative distance from the limit, by the last three values."""
+        self._seen.append((step, value))
+        if len(self._seen) < 3:
+            return inf
+        (a, x), (b, y), (c, z) = self._seen[-3:]
+        first, second = abs(y - x) / (b - a), abs(z - y) / (c - b)
+        if second == 0.0 or first == 0.0:
+            return second / (abs(z) or 1.0)
+        rate = float(min((second / first) ** (2 / (c - a)), 1.0 - 1e-3))
+        return second * rate / (1.0 - rate) / (abs(z) or 1.0)
+
+
+def _of(d: Vector, eta: Vector, accuracy: float, whole: float | None = None) -> Reach:
+    """From squared singular values, and what is explained along their directions."""
+    order = np.argsort(-d)
+    explained = np.square(eta[order])
+    norms = explained / d[order]
+    signal = int(np.searchsorted(np.cumsum(explained), _SIGNAL * explained.sum()))
+    part = _MOST * float(norms[: signal + 1].sum())
+    whole = float(norms.sum()) if whole is None else whole
+    if whole <= part:
+        return Reach(whole, accuracy, "least squares")
+    return Reach(part, accuracy, f"{_MOST:g} times {_SIGNAL:.0%} of least squares")

@@ -1,0 +1,126 @@
+"""The strength that a fit assumes by itself: the norm of least squares, at any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from spgls import Floor, StackelbergRegressor
+from spgls.reduction.data import GameData
+from spgls.solvers import Controls
+from spgls.solvers.auto import chosen_solver
+from spgls.solvers.krylov import Krylov
+from spgls.solvers.reach import reach_of_least_squares
+from spgls.solvers.registry import resolve
+from spgls.solvers.spectral import Spectral
+
+
+def game(m=300, n=40, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n))
+    y = X @ rng.normal(size=n) + rng.normal(size=m)
+    return GameData.from_user(X, y, np.maximum(y, 0.0), **options)
+
+
+def reach(data, solver):
+    return reach_of_least_squares(data, solver, Controls())
+
+
+TOLD = {
+    "plain": {},
+    "intercept": {"fit_intercept": True},
+    "weights": {"fit_intercept": True, "sample_weight": np.linspace(0.0, 2.0, 300)},
+    "costs": {"feature_cost": np.append(np.geomspace(0.1, 10.0, 37), [np.inf] * 3)},
+}
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("squares", [True, False])
+def test_products_lead_to_the_norm_that_a_decomposition_finds(told, squares, monkeypatch):
+    if not squares:
+        monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
+    exact = reach(game(**TOLD[told]), Spectral())
+    found = reach(game(**TOLD[told]), Krylov())
+    assert found.rule == exact.rule == "least squares"
+    assert found.value == pytest.approx(exact.value, rel=1e-6)
+    assert abs(found.value / exact.value - 1.0) <= 10 * found.accuracy + 1e-12
+    assert found.accuracy <= 1e-6
+
+
+@pytest.mark.parametrize("solver", [Spectral(), Krylov()])
+def test_directions_that_the_data_hardly_shows_do_not_decide(solver):
+    """Two columns that differ by 1e-5, and labels that happen to depend on the difference."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 5))
+    X = np.column_stack([X, X[:, 0] + 1e-5 * rng.normal(size=200)])
+    y = X[:, :5] @ np.arange(1.0, 6.0) + 0.1 * rng.normal(size=200)
+    found = reach(GameData.from_user(X, y, y + 1.0), solver)
+    w = np.linalg.lstsq(X[:, :5], y, rcond=None)[0]
+    assert np.sum(np.linalg.lstsq(X, y, rcond=None)[0] ** 2) > 100 * (w @ w)
+    assert found.rule == "10 times 99% of least squares"
+    # The two columns share one coefficient.
+    assert w @ w / 2 <= found.value <= 10.1 * (w @ w)
+
+
+@pytest.mark.parametrize("solver", [Spectral(), Krylov()])
+def test_more_columns_than_rows(solver):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(40, 90)), rng.normal(size=40)
+    found = reach(GameData.from_user(X, y, y + 1.0), solver)
+    assert found.value == pytest.approx(np.sum((np.linalg.pinv(X) @ y) ** 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", [Spectral(), Krylov()])
+def test_nothing_to_explain(solver):
+    X, y = np.eye(6)[:, :2], np.eye(6)[:, 5]
+    assert reach(GameData.from_user(X, y, y + 1.0), solver).value == 0.0
+    data = GameData.from_user(X, y, y + 1.0, feature_cost=[np.inf, np.inf])
+    assert reach(data, solver).value == 0.0
+
+
+def large():
+    rng = np.random.default_rng(3)
+    X = sp.random_array((6000, 4000), density=0.004, random_state=rng, format="csr")
+    y = X @ rng.normal(size=4000) + rng.normal(size=6000)
+    return X, y
+
+
+def test_a_fit_goes_on_where_its_strength_was_measured():
+    X, y = large()
+    model = StackelbergRegressor(goal=Floor(0.0), solver="krylov").fit(X, y)
+    given = StackelbergRegressor(model.gamma_, goal=Floor(0.0), solver="krylov").fit(X, y)
+    assert model.gamma_rule_.startswith("least squares, to ")
+    assert given.gamma_rule_ == "given"
+    assert model.objective_ == pytest.approx(given.objective_, rel=1e-8)
+    # Measuring the norm takes products, but the fit hardly any more of them.
+    assert model.n_iter_ <= given.n_iter_
+
+
+def test_the_choice_is_that_of_the_fit():
+    X, y = large()
+    data = GameData.from_user(X, y, y + 1.0)
+    assert isinstance(chosen_solver(resolve("auto"), data), Krylov)
+    assert isinstance(chosen_solver(resolve("auto"), game()), Spectral)
+    assert isinstance(chosen_solver(resolve("spectral"), data), Spectral)
+
+
+def test_an_interrupt_ends_it_at_the_next_product(monkeypatch):
+    X, y = large()
+    products = []
+
+    def interrupted(self, *_):
+        products.append(1)
+        if len(products) == 5:
+            raise KeyboardInterrupt
+        return original(self, *_)
+
+    from spgls.matrix.lazy import ProjectedMatrix
+
+    original = ProjectedMatrix.gram
+    monkeypatch.setattr(ProjectedMatrix, "gram", interrupted)
+    model = StackelbergRegressor(goal=Floor(0.0), solver="krylov")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert len(products) == 5
+    assert not [name for name in vars(model) if name[-1] == "_"]
