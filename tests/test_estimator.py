@@ -20,8 +20,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import spgls
 from spgls import (
+    Cap,
     Floor,
     Population,
+    Scale,
     Shift,
     StackelbergRegressor,
     StackelbergRegressorCV,
@@ -53,7 +55,7 @@ def fitted():
     return clone(FLOOR).fit(X, y)
 
 
-CHECKS = list(estimator_checks_generator(StackelbergRegressor(goal=Floor(1.0)), mark="skip"))
+CHECKS = list(estimator_checks_generator(StackelbergRegressor(goal=Floor(1.5)), mark="skip"))
 
 
 @pytest.mark.parametrize("routing", [False, True], ids=["plain", "routed"])
@@ -283,6 +285,56 @@ class TestWarnings:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             StackelbergRegressor(0.7, goal=Shift(1.0)).fit(X, y)
+
+    def test_advice_is_that_of_the_game_at_hand(self):
+        """Honest providers are there already; what is missing is a hold in the null space."""
+
+        def warned(**how):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                StackelbergRegressor(0.7, goal=Shift(0.0), **how).fit(np.hstack([X, X]), y)
+            return [str(w.message) for w in seen if str(w.message).startswith("unattained")]
+
+        (half,) = warned(null_space="use")
+        assert half.endswith("Pass null_space='avoid' or penalise large coefficients (ridge).")
+        (nobody,) = warned(honest_share=0)
+        assert nobody.endswith(
+            "Treat some providers as honest or penalise large coefficients (ridge)."
+        )
+        assert not warned(null_space="avoid")
+        assert not warned(null_space="use", ridge=0.1)
+
+    def test_a_solver_is_not_advised_in_its_own_place(self):
+        model = StackelbergRegressor(solver="spectral", tol=1e-300, goal=Floor(2.0))
+        with pytest.warns(ConvergenceWarning, match=r"^inaccurate, .*allow a larger tol\.$"):
+            model.fit(X, y)
+
+    @pytest.mark.parametrize("goal", [Floor(-250.0), Cap(250.0), Scale(1.0)])
+    def test_goals_that_ask_for_nothing(self, goal):
+        with pytest.warns(
+            UserWarning, match=rf"equal the labels y in {M} of {M} rows \(100%\)"
+        ) as seen:
+            StackelbergRegressor(goal=goal).fit(X, y)
+        assert repr(goal) in str(seen[0].message)
+        assert f"between {y.min():.4g} and {y.max():.4g}" in str(seen[0].message)
+        assert seen[0].filename == __file__
+        with pytest.warns(UserWarning, match="^The goals from z equal the labels"):
+            StackelbergRegressor().fit(X, y, z=goal(y))
+
+    def test_goals_of_next_to_nobody(self):
+        table, labels = np.tile(X, (4, 1)), np.tile(y, 4)
+        goals, few = labels.copy(), 4 * M // 100
+        goals[:few] += 1.0
+        with pytest.warns(UserWarning, match=r"in 317 of 320 rows \(99\.06%\)"):
+            StackelbergRegressor().fit(table, labels, z=goals)
+        goals[few] += 1.0
+        StackelbergRegressor().fit(table, labels, z=goals)
+
+    def test_only_rows_that_count_may_want_something(self):
+        goals = y.copy()
+        goals[:5] += 1.0
+        with pytest.warns(UserWarning, match=r"in 75 of 75 rows"):
+            StackelbergRegressor().fit(X, y, z=goals, sample_weight=np.arange(M) >= 5)
 
     def test_goals_on_another_scale(self):
         with pytest.warns(UserWarning, match=r"standard deviations of y.*another scale"):

@@ -18,6 +18,7 @@ from spgls.estimators.conventions import (
     Progress,
     all_or_nothing,
     read_random_state,
+    warn_of_idle_goals,
     warn_of_scale,
     warn_of_status,
     with_callbacks,
@@ -231,6 +232,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         rng = read_random_state(self.random_state)
         data, table = self._read_data(X, y, z, sample_weight)
         warn_of_scale(data.y, data.z)
+        warn_of_idle_goals(data.y, data.z, data.weight, self.goal)
         if worlds is None and self._strengths_are_open(grid):
             warn_of_no_world()
         told = self._for_splitter(groups, params)

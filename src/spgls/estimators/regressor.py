@@ -28,6 +28,7 @@ from spgls.estimators.conventions import (
     read_again,
     read_random_state,
     read_rows,
+    warn_of_idle_goals,
     warn_of_scale,
     warn_of_status,
     with_callbacks,
@@ -188,6 +189,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         rng = read_random_state(self.random_state)
         data, table = self._read_data(X, y, z, sample_weight)
         warn_of_scale(data.y, data.z)
+        warn_of_idle_goals(data.y, data.z, data.weight, self.goal)
         if gamma == "auto":
             gamma = _reach_of_least_squares(data) or np.inf
         population = _population(gamma, honest)
