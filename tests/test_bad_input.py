@@ -100,8 +100,8 @@ TABLES = [
     (text_frame, TypeError, "row 0, column 'city' is 'Paris'. Encode text.*OneHotEncoder"),
     (category_frame, TypeError, "row 0, column 'city' is 'Paris'. Encode text"),
     (digit_frame, TypeError, "row 0, column 'city' is '1'. Encode text"),
-    (date_frame, TypeError, "row 0, column 'city' is a Timestamp"),
-    (missing_frame, TypeError, "row 1, column 'age' is a NAType.*drop or impute"),
+    (date_frame, TypeError, "row 0, column 'city' is a Timestamp. Turn dates"),
+    (missing_frame, TypeError, "row 1, column 'age' is a NAType. Drop or impute missing"),
     (masked(X), TypeError, r"MaskedArray of shape \(6, 3\) with masked entries. Drop"),
     ([[1.0, 2.0], [3.0]], ValueError, "got a list whose entries differ in length"),
     (1.0, ValueError, r"must have two dimensions; got shape \(\)"),
@@ -236,10 +236,21 @@ GAMMAS = [
 ]
 
 
-def costs(per):
+MAPPINGS = [
+    ({1: 1.0}, TypeError, "must have column names as keys; got the key 1. Pass an array"),
+    ({"age": 0.0}, ValueError, r"\['age'\] must be a positive number, inf for .*got 0.0"),
+    ({"age": nan}, ValueError, r"\['age'\] must be a positive number, inf for .*got nan"),
+    ({"age": "1"}, TypeError, r"\['age'\] must be a positive number, inf for .*got '1'"),
+]
+
+
+def costs(per, nameless):
+    arrays = vectors(np.ones(N), per, N, finite=False)
     return [
         SCALAR,
-        *vectors(np.ones(N), per, N, finite=False),
+        *(case for case in arrays if not isinstance(case[0], dict)),
+        *MAPPINGS,
+        ({"age": 1.0}, ValueError, nameless),
         (changed(np.ones(N), 1, 0.0), ValueError, "positive, inf for a feature.*entry 1 is 0.0"),
         (changed(np.ones(N), 1, -2.0), ValueError, "positive, inf for a feature.*entry 1 is -2.0"),
         (changed(np.ones(N), 1, nan), ValueError, "positive, inf for a feature.*entry 1 is nan"),
@@ -422,7 +433,10 @@ NULL_SPACES = [
         (["use"], TypeError, "a list"),
     ]
 ]
-COSTS = costs("column of X(_hat)?")
+COSTS = costs(
+    "column of X(_hat)?",
+    r"by column name, but the columns of X(_hat)? have no names.*set_output.*get_feature_names_out",
+)
 REACTION = {
     "z": [NOTHING, SCALAR, *ROWS],
     "coef": COLUMNS,
@@ -471,19 +485,11 @@ BAD = {
             (np.zeros(N), ValueError, "zero on every changeable feature, so no gamma"),
         ],
         "feature_cost": [
-            *costs("entry of coef"),
+            *costs("entry of coef", "by name, but the entries of coef have none.*Series"),
             (np.full(N, inf), ValueError, "coef .* zero on every changeable feature"),
         ],
     },
 }
-MAPPINGS = [
-    ({"age": 1.0}, ValueError, r"by column name, but the columns of X have no names.*set_output"),
-    ({1: 1.0}, TypeError, "must have column names as keys; got the key 1. Pass an array"),
-    ({"age": 0.0}, ValueError, r"\['age'\] must be a positive number, inf for .*got 0.0"),
-    ({"age": nan}, ValueError, r"\['age'\] must be a positive number, inf for .*got nan"),
-    ({"age": "1"}, TypeError, r"\['age'\] must be a positive number, inf for .*got '1'"),
-]
-NAMED_COSTS = [case for case in COSTS if not isinstance(case[0], dict)] + MAPPINGS
 LINEAR = "must be a fitted linear model, or a Pipeline that ends in one"
 MODELS = [
     (None, TypeError, f"{LINEAR}; got None"),
@@ -538,7 +544,7 @@ BAD |= {
         "X": [*TABLES, (X[:, :2], ValueError, "must have 3 columns, as model was fitted; got 2")],
         "z": [NOTHING, SCALAR, *ROWS],
         "gamma": GAMMAS,
-        "feature_cost": NAMED_COSTS,
+        "feature_cost": COSTS,
     },
     "make_attacked_scorer": {
         "gamma": WORLDS,
@@ -580,6 +586,34 @@ def test_refused(function, parameter, value, error, message):
     assert said.endswith(".")
     assert len(said) < 400
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "advice"),
+    [
+        ("Paris", "Encode text and categories"),
+        (pd.Timestamp("2020-01-01"), "Turn dates and durations"),
+        (pd.NA, "Drop or impute missing"),
+        (anything, "Pass numbers only."),
+        ((1.0, 2.0), "Pass numbers only."),
+    ],
+)
+def test_text_is_spoken_of_only_where_there_is_text(entry, advice):
+    values = np.empty(M, dtype=object)
+    values[:] = list(y)
+    values[2] = entry
+    for parameter in ("y", "z"):
+        with pytest.raises(TypeError, match=rf"^{parameter} must be .*entry 2 is") as caught:
+            solve(**{"X": X, "y": y, "z": z, "gamma": 0.5} | {parameter: values})
+        said = str(caught.value)
+        assert advice in said
+        assert ("OneHotEncoder" in said) == isinstance(entry, str)
+
+
+@pytest.mark.parametrize("kind", ["M8[D]", "m8[D]"])
+def test_dates_are_not_called_text(kind):
+    with pytest.raises(TypeError, match=r"entry 0 is .*\. Turn dates and durations"):
+        solve(X, np.arange(M).astype(kind), z, 0.5)
 
 
 @pytest.mark.parametrize("gamma", [inf, np.float64(inf), 10**400, [inf] * M, np.asarray(inf)])

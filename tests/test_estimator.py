@@ -119,6 +119,16 @@ class TestWhatIsFitted:
         attacked = predict_attacked(least, X, z, gamma=model.gamma_, feature_cost=price)
         np.testing.assert_allclose(attacked, (least.predict(X) + z) / 2, rtol=1e-8)
 
+    @pytest.mark.parametrize("pull", [0.1, 0.5, 0.9])
+    def test_auto_is_any_pull_against_least_squares(self, pull):
+        least = LinearRegression().fit(X, y)
+        model = StackelbergRegressor(pull=pull).fit(X, y, z=z)
+        assert model.gamma_ == pytest.approx(gamma_from_pull(pull, least.coef_), rel=1e-9)
+        attacked = predict_attacked(least, X, z, gamma=model.gamma_)
+        np.testing.assert_allclose(attacked, (1 - pull) * least.predict(X) + pull * z, rtol=1e-8)
+        nobody = StackelbergRegressor(pull=pull).fit(X * 0.0, y, z=z)
+        assert nobody.gamma_ == inf
+
     def test_auto_with_immutable_features_and_dependent_columns(self):
         model = StackelbergRegressor(feature_cost=COST).fit(X, y, z=z)
         least = LinearRegression().fit(X, y).coef_
@@ -209,6 +219,31 @@ class TestAfterwards:
         pull = fitted.alpha_ / (1 + fitted.alpha_)
         closed = (fitted.predict_attacked(X, z) - fitted.predict(X)) / (z - fitted.predict(X))
         np.testing.assert_allclose(closed, pull, rtol=1e-8)
+
+    @pytest.mark.parametrize("method", ["predict_attacked", "best_response"])
+    def test_goals_from_labels(self, fitted, method):
+        given = StackelbergRegressor().fit(X, y, z=z)
+        wanted = getattr(given, method)(X, z)
+        np.testing.assert_array_equal(getattr(fitted, method)(X, y=y), wanted)
+        np.testing.assert_array_equal(getattr(fitted, method)(X, z), wanted)
+        np.testing.assert_array_equal(getattr(given, method)(X, Floor(2.0), y=y), wanted)
+        # What is passed comes before what the model holds.
+        other = getattr(fitted, method)(X, Floor(3.0), y=list(y))
+        np.testing.assert_array_equal(other, getattr(fitted, method)(X, np.maximum(y, 3.0)))
+
+    @pytest.mark.parametrize("method", ["predict_attacked", "best_response"])
+    def test_goals_that_cannot_be_known(self, fitted, method):
+        given = StackelbergRegressor().fit(X, y, z=z)
+        for model, told, said in (
+            (fitted, {}, r"^z is needed.*holds Floor\(level=2\.0\)\. Pass z=.* or y=, the true"),
+            (given, {}, r"^z is needed.*holds no goal\. Pass z=.* or z=Floor\(250\) and y from"),
+            (given, {"y": y}, r"^y was given, but this model holds no goal.*Pass z=Floor\(250\)"),
+            (fitted, {"z": z, "y": y}, r"^z was given and so was y.*drop one"),
+            (fitted, {"z": Floor(1.0)}, r"^y is needed, because z=Floor\(level=1\.0\)"),
+            (fitted, {"y": y[1:]}, r"^y must have one entry per row of X, 80; got 79"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                getattr(model, method)(X, **told)
 
     def test_immutable_features_stay(self):
         model = StackelbergRegressor(feature_cost=COST).fit(X, y, z=z)
@@ -430,6 +465,11 @@ CONSTRUCTOR = [
     ("gamma", 0.0, ValueError, "above 0; got 0.0"),
     ("gamma", nan, ValueError, "got nan"),
     ("gamma", inf, ValueError, "got inf"),
+    ("pull", "half", TypeError, "a finite number above 0 and below 1; got 'half'"),
+    ("pull", None, TypeError, "a finite number above 0 and below 1; got None"),
+    ("pull", nan, ValueError, "got nan"),
+    ("pull", 0.0, ValueError, "above 0 and below 1; got 0.0"),
+    ("pull", 1.0, ValueError, "above 0 and below 1; got 1.0"),
     ("honest_share", "half", TypeError, "a finite number of at least 0 and of at most 1; got 'h"),
     ("honest_share", [0.5], TypeError, "got a list"),
     ("honest_share", nan, ValueError, "got nan"),
@@ -488,6 +528,10 @@ def test_parameters_that_contradict_each_other():
     model = StackelbergRegressor(Population.mixed(0.5), honest_share=0.5, goal=Floor(2.0))
     with pytest.raises(ValueError, match=r"^honest_share must stay None with a Population.*got 0"):
         model.fit(X, y)
+    for strength in (0.7, Population.mixed(0.5)):
+        with pytest.raises(ValueError, match=r"^pull must stay 0.5 with gamma=.*; got 0\.3\. Pass"):
+            StackelbergRegressor(strength, pull=0.3).fit(X, y, z=z)
+        StackelbergRegressor(strength, pull=0.5).fit(X, y, z=z)
     with pytest.raises(ValueError, match=r"^z was given and so was goal=Floor.*set_fit_request"):
         clone(FLOOR).fit(X, y, z=z)
     with pytest.raises(ValueError, match=r"^z or a goal is needed: pass fit\(X, y, z=.*goal=Floor"):
@@ -539,7 +583,7 @@ METHODS = [
         for method in ("predict_attacked", "best_response")
         for parameter, rows in (
             ("X", TABLES),
-            ("z", [(None, TypeError, "be an array of numbers; got None"), *VECTORS]),
+            ("z", VECTORS),
             ("gamma", GAMMAS),
         )
         for row in rows

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Vector
 from spgls.base.validation import check_strength, check_vector, check_weight, describe
-from spgls.game.goals import GoalLike, check_goal, goals_of
+from spgls.game.goals import GoalLike, check_goal, goals_of, read_goals
 from spgls.game.providers import Population, Provider
 from spgls.matrix import as_matrix
 
@@ -155,8 +155,8 @@ class AttackedScorer:
             Rows before they move.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
-            Goals; by default those of the scorer's ``goal``.
+        z : array-like of shape (m,) or callable, optional
+            Goals, or a function of the labels that returns them; by default the scorer's ``goal``.
         sample_weight : array-like of shape (m,), optional
             Weights of the rows.
 
@@ -190,7 +190,7 @@ class AttackedScorer:
         if z is not None and self.goal is not None:
             raise ValueError(f"z was given and so was goal={self.goal!r}; drop one of them.")
         if z is not None:
-            return check_vector(z, "z", len(labels), "row of X")
+            return read_goals(z, labels)
         if self.goal is None:
             raise ValueError(
                 "z or a goal is needed to score attacked rows. Pass make_attacked_scorer(..., "

@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
 from spgls.base.types import Array, Vector
-from spgls.base.validation import check_flag
+from spgls.base.validation import check_flag, describe
 from spgls.estimators.conventions import (
     Progress,
     all_or_nothing,
@@ -35,6 +35,7 @@ from spgls.estimators.cv_options import (
 from spgls.estimators.folds import Candidates, CrossValidation
 from spgls.estimators.regressor import StackelbergRegressor, _reach_of_least_squares
 from spgls.game.providers import Population
+from spgls.game.response import check_pull, strength_at
 from spgls.reduction.data import GameData
 from spgls.solvers import PopulationSolver, Solver, play, resolve
 from spgls.solvers.solve import read_controls
@@ -63,7 +64,11 @@ class StackelbergRegressorCV(StackelbergRegressor):
     ----------
     gammas : array-like of shape (k,), optional
         Strengths to choose from; small is strong. By default 13 over six decades around the
-        strength at which providers close half the gap to their goal against least squares.
+        strength at which providers close the share ``pull`` of the gap to their goal against least
+        squares.
+    pull : float
+        What the default ``gammas`` and the default ``world`` are made for, as in
+        :class:`StackelbergRegressor`. Where both are given it must stay one half.
     honest_shares : array-like of shape (k,)
         Shares of providers who do not react to choose from.
     ridges : array-like of shape (k,)
@@ -74,7 +79,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         worlds a candidate's regret is how much it scores below the best candidate of each, and the
         one whose largest regret is smallest is chosen. By default the population that the
         candidates expect, if they all expect the same one; else half of the providers are honest,
-        and the others close half the gap to their goal against least squares, as
+        and the others close the share ``pull`` of the gap to their goal against least squares, as
         :class:`StackelbergRegressor` expects.
     cv : int, splitter or iterable, optional
         As in scikit-learn: number of folds (five by default), a splitter such as ``GroupKFold(4)``,
@@ -159,6 +164,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         self,
         gammas: Any = None,
         *,
+        pull: Any = 0.5,
         honest_shares: Any = (0.5,),
         ridges: Any = (0.0,),
         world: Any = None,
@@ -175,6 +181,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         random_state: Any = None,
     ) -> None:
         self.gammas = gammas
+        self.pull = pull
         self.honest_shares = honest_shares
         self.ridges = ridges
         self.world = world
@@ -210,8 +217,9 @@ class StackelbergRegressorCV(StackelbergRegressor):
             Rows before anyone moves them.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
-            Goals: the prediction each provider would like. By default ``goal`` of the labels.
+        z : array-like of shape (m,) or callable, optional
+            Goals: the prediction each provider would like, or a function of the labels. By default
+            ``goal`` of the labels.
         sample_weight : array-like of shape (m,), optional
             Weights of the rows, not negative, in fits and in scores.
         groups : array-like of shape (m,), optional
@@ -225,6 +233,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
             Itself.
         """
         grid, worlds = self._read_grid(), read_worlds(self.world)
+        pull = self._read_pull()
         measure = read_measure(self.scoring)
         cautious = check_flag(self.one_standard_error, "one_standard_error")
         solver = self._read_solver(grid)
@@ -242,7 +251,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, None)
         search = CrossValidation(data, splits, solver, controls)
-        candidates, worlds = _settle(grid, worlds, data)
+        candidates, worlds = _settle(grid, worlds, pull, data)
         judge = None if measure else read_judge(self.scoring, data, table, worlds)
         scores, reach = search.scores(candidates, worlds, measure or (lambda mse, _: mse), judge)
         _check_scores(scores)
@@ -264,6 +273,16 @@ class StackelbergRegressorCV(StackelbergRegressor):
             gammas = read_grid(self.gammas, "gammas", above=0.0)
         shares = read_grid(self.honest_shares, "honest_shares", at_least=0.0, at_most=1.0)
         return gammas, shares, read_grid(self.ridges, "ridges", at_least=0.0)
+
+    def _read_pull(self) -> float:
+        """What default strengths and worlds are made for; refused where there are none."""
+        pull = check_pull(self.pull)
+        if pull != 0.5 and self.gammas is not None and self.world is not None:
+            raise ValueError(
+                "pull must stay 0.5 with both gammas and a world, which say how strong providers "
+                f"are; got {describe(self.pull)}. Drop one of them to use it."
+            )
+        return pull
 
     def _strengths_are_open(self, grid: _Grid) -> bool:
         """Whether somebody means to learn a strength or an honest share from the choice."""
@@ -342,13 +361,13 @@ class StackelbergRegressorCV(StackelbergRegressor):
 
 
 def _settle(
-    grid: _Grid, worlds: tuple[Population, ...] | None, data: GameData
+    grid: _Grid, worlds: tuple[Population, ...] | None, pull: float, data: GameData
 ) -> tuple[Candidates, tuple[Population, ...]]:
     """Candidates and worlds, with what depends on the data filled in."""
     gammas, shares, ridges = grid
     auto = inf
     if gammas is None or worlds is None:
-        auto = _reach_of_least_squares(data) or inf
+        auto = strength_at(pull, _reach_of_least_squares(data)) or inf
     if gammas is None:
         # Where least squares uses nothing that can be changed no strength makes a difference.
         gammas = tuple((auto * _AROUND_AUTO).tolist()) if auto < inf else (inf,)
