@@ -211,9 +211,10 @@ ONE_GAMMA = [
     ]
 ]
 WANTED = "must be one positive number or one per row of X(_hat)?, 6, inf for honest providers; "
+AUTO = "auto"
 GAMMAS = [
     (None, TypeError, f"{WANTED}got None"),
-    ("auto", TypeError, f"{WANTED}got 'auto'"),
+    (AUTO, TypeError, f"{WANTED}got 'auto'"),
     ({"a": 1.0}, TypeError, f"{WANTED}got a dict"),
     (True, TypeError, f"{WANTED}got True"),
     (np.True_, TypeError, f"{WANTED}got True"),
@@ -452,6 +453,8 @@ GAME = {
     "feature_cost": COSTS,
     "sample_weight": WEIGHTS,
 }
+#: Beside goals, labels are one thing too many, whatever they are.
+LABELS_TOO: list = []
 DENSE = [case for case in TABLES if not sp.issparse(case[0])]
 SOLVING = {
     "fit_intercept": FLAGS,
@@ -472,7 +475,7 @@ BAD = {
     | {"null_space": NULL_SPACES},
     "Population": {"gammas": STRENGTHS, "shares": SHARES},
     "Population.mixed": {"gamma": POSITIVE, "honest": HONEST},
-    "best_response": {"X": DENSE} | REACTION,
+    "best_response": {"X": DENSE, "y": LABELS_TOO} | REACTION,
     "movement": {"X": TABLES} | REACTION,
     "undo_response": {"X_hat": DENSE} | REACTION,
     "gamma_from_pull": {
@@ -499,12 +502,12 @@ MODELS = [
     (LogisticRegression().fit(X, y > 0), TypeError, f"{LINEAR}; got a LogisticRegression"),
     (Ridge().fit(X, np.c_[y, y]), ValueError, f"{LINEAR}, with one output; got a Ridge with 2"),
 ]
-WORLD = "must be one positive number, inf for honest providers, or a Population"
+WORLD = "must be one positive number, inf for honest providers, 'auto' or a Population"
 WORLDS = [
     (value, error, f"{WORLD}; got {given}")
     for value, error, given in [
         (None, TypeError, "None"),
-        ("auto", TypeError, "'auto'"),
+        ("automatic", TypeError, "'automatic'"),
         (True, TypeError, "True"),
         (1j, TypeError, "1j"),
         ([1.0], TypeError, "a list"),
@@ -542,8 +545,9 @@ BAD |= {
     "predict_attacked": {
         "model": MODELS,
         "X": [*TABLES, (X[:, :2], ValueError, "must have 3 columns, as model was fitted; got 2")],
-        "z": [NOTHING, SCALAR, *ROWS],
-        "gamma": GAMMAS,
+        "z": [(None, ValueError, "z is needed.*model holds no goal"), SCALAR, *ROWS],
+        "y": LABELS_TOO,
+        "gamma": [case for case in GAMMAS if case[0] is not AUTO],
         "feature_cost": COSTS,
     },
     "make_attacked_scorer": {

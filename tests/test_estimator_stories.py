@@ -128,9 +128,7 @@ class TestCostsByName:
         )
         rule = {"goal": Shift(50.0, upper=350.0)}
         model = make_pipeline(encode, StackelbergRegressor(feature_cost={"city": 4.0}, **rule))
-        with pytest.raises(
-            ValueError, match=r"sparse data has no names.*get_feature_names_out"
-        ):
+        with pytest.raises(ValueError, match=r"sparse data has no names.*get_feature_names_out"):
             model.fit(X, y)
         names = encode.fit(X).get_feature_names_out()
         cost = [4.0 if "__city_" in name else 1.0 for name in names]

@@ -301,4 +301,6 @@ def _remedy(entry: Any) -> str:
         return "Turn dates and durations into numbers first, such as days since the first date."
     if type(entry).__name__ == "NAType":
         return "Drop or impute missing values first."
+    if callable(entry):
+        return "Pass the numbers that it returns, such as goal(y)."
     return "Pass numbers only."

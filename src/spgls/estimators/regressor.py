@@ -19,6 +19,7 @@ from spgls.base.validation import (
     check_weight,
     describe,
 )
+from spgls.estimators.attack import fitted_strength
 from spgls.estimators.conventions import (
     CallbackSupportMixin,
     Progress,
@@ -369,17 +370,8 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     def _facing(self, gamma: Any, m: int) -> Provider:
         """The provider who faces this model."""
-        if gamma is None:
-            finite = np.unique(np.atleast_1d(self.gamma_)[np.isfinite(np.atleast_1d(self.gamma_))])
-            if len(finite) > 1:
-                raise ValueError(
-                    "gamma is needed, because this model was fitted against several strengths: "
-                    f"{', '.join(f'{strength:.6g}' for strength in finite)}. Pass one, or one per "
-                    "row."
-                )
-            strength: float | Vector = float(finite[0]) if len(finite) else np.inf
-        else:
-            strength = check_strength(gamma, m)
+        own = gamma is None
+        strength = fitted_strength(self.gamma_) if own else check_strength(gamma, m)
         coef = self.coef_.astype(np.float64, copy=False)
         return Provider(coef, float(self.intercept_), strength, self.feature_cost_)
 

@@ -31,13 +31,14 @@ __all__ = [
     "Movement",
     "Population",
     "Provider",
-    "best_response",
     "check_pull",
     "gamma_from_pull",
     "induced_prediction",
     "learner_loss",
+    "moved_rows",
     "movement",
     "priced_norm",
+    "shifted",
     "strength_at",
     "undo_response",
 ]
@@ -129,7 +130,7 @@ def movement(
     )
 
 
-def best_response(
+def moved_rows(
     X: Any,
     z: Any,
     coef: Any,
@@ -138,26 +139,14 @@ def best_response(
     intercept: float = 0.0,
     feature_cost: Any = None,
 ) -> Any:
-    """Rows after each provider has moved its own in its best interest.
+    """Rows after each provider has moved its own against coefficients, in the container of ``X``.
 
     Parameters
     ----------
     X : array-like or data frame of shape (m, n)
-        Rows before they move. Sparse data is refused, because moved rows are dense: use
-        :func:`movement`.
+        Rows before they move, dense.
     z, coef, gamma, intercept, feature_cost
         As in :func:`movement`.
-
-    Returns
-    -------
-    ndarray or data frame of shape (m, n)
-        In the container of ``X``.
-
-    Examples
-    --------
-    >>> from spgls import best_response
-    >>> best_response([[0.0, 0.0]], [2.0], [1.0, 1.0], gamma=2.0)
-    array([[0.5, 0.5]])
     """
     move = movement(
         _dense_only(
@@ -171,7 +160,7 @@ def best_response(
         intercept=intercept,
         feature_cost=feature_cost,
     )
-    return _shifted(X, move.step, move.direction)
+    return shifted(X, move.step, move.direction)
 
 
 def undo_response(
@@ -207,7 +196,7 @@ def undo_response(
     matrix, provider, goals = _provider(rows, z, coef, gamma, intercept, feature_cost, "X_hat")
     # The provider left the share gamma/(gamma + q) of its gap open.
     step = (goals - provider.predict(matrix)) / provider.gamma
-    return _shifted(X_hat, -step, provider.direction)
+    return shifted(X_hat, -step, provider.direction)
 
 
 def induced_prediction(
@@ -353,7 +342,7 @@ def _dense_only(X: Any, name: str, alternative: str) -> Any:
     return X
 
 
-def _shifted(X: Any, step: Vector, direction: Vector) -> Any:
+def shifted(X: Any, step: Vector, direction: Vector) -> Any:
     """``X + step direction'`` in the container of ``X``."""
     values = np.asarray(X)
     dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
