@@ -376,7 +376,7 @@ class TestScorer:
         ],
     )
     def test_bad_gamma(self, gamma, error):
-        wanted = "^gamma must be one positive number, inf for honest providers, 'auto' or a Population; g"
+        wanted = "^gamma must be one positive number, inf for honest.*, 'auto' or a Population; got"
         with pytest.raises(error, match=wanted):
             make_attacked_scorer(gamma)
 
