@@ -255,7 +255,7 @@ class TestRowsBehindAPipeline:
             best_response(sp.csr_array(X), z, model, gamma=0.5)
         with pytest.raises(TypeError, match=r"^gamma must be one positive number or one per row"):
             best_response(X, z, model.coef_, gamma="auto")
-        with pytest.raises(TypeError, match=r"^model must be a fitted linear model.*Neighbors"):
+        with pytest.raises(TypeError, match=r"^coef must be .* or a fitted linear model.*Neighb"):
             best_response(X, z, KNeighborsRegressor().fit(X, y), gamma=0.5)
 
 

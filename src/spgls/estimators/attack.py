@@ -163,7 +163,13 @@ def best_response(
         raise ValueError(
             f"intercept must stay 0 with a model, which has its own; got {describe(intercept)}."
         )
-    faced = _face(coef, X, feature_cost, _is_auto(gamma))
+    try:
+        faced = _face(coef, X, feature_cost, _is_auto(gamma))
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(_MODEL):
+            raise
+        said = str(error).replace("model must be", "coef must be an array of numbers or", 1)
+        raise type(error)(said) from None
     if issparse(faced.table):
         raise TypeError(
             f"X must be dense as the linear model sees it, because the rows returned are; it sees "

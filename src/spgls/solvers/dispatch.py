@@ -11,7 +11,7 @@ from spgls.solvers.auto import check_memory
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.registry import PathSolver, PopulationSolver, Solver
 from spgls.solvers.small import as_game, is_paper_game
-from spgls.solvers.solution import Setting, Solution, Status
+from spgls.solvers.solution import Setting, Solution
 from spgls.solvers.spectral import Spectral
 from spgls.solvers.units import units_of
 
@@ -80,12 +80,12 @@ def play(
 def _with_setting(
     solution: Solution, population: Population, ridge: float, avoids_null: bool
 ) -> Solution:
-    """A solution that knows the game it is of, as far as its advice asks."""
-    if solution.status is Status.OPTIMAL:
-        # There is nothing to advise, and such solutions may be very many.
+    """A solution that knows its game, as far as its advice asks."""
+    honest = population.honest > 0.0
+    if not (honest or ridge or avoids_null):
+        # Games of the paper come in thousands, and their solutions know that already.
         return solution
-    setting = Setting(population.honest > 0.0, ridge > 0.0, avoids_null)
-    return replace(solution, setting=setting)
+    return replace(solution, setting=Setting(honest, ridge > 0.0, avoids_null))
 
 
 def _play(

@@ -282,7 +282,7 @@ class Solution:
     history : tuple of Step
         The way there; empty for a direct solver.
     setting : Setting
-        What the advice depends on.
+        What of the game :attr:`advice` depends on.
     """
 
     coef: Vector
