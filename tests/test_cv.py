@@ -702,6 +702,11 @@ class TestAmongOthers:
         with pytest.raises(ValueError, match=r"^pull must stay 0.5 with both.*; got 0\.8\. Drop"):
             given.fit(X, y)
 
+    def test_goals_that_ask_for_nothing(self):
+        with pytest.warns(UserWarning, match=r"^The goals from Floor.* equal the labels y") as seen:
+            StackelbergRegressorCV([1.0], goal=Floor(-250.0)).fit(X, y)
+        assert seen[0].filename == __file__
+
     def test_warnings_of_the_final_fit(self):
         model = StackelbergRegressorCV([1.0], honest_shares=[0.0], world=1.0)
         with pytest.warns(UserWarning, match=r"^unattained, .*honest") as seen:
