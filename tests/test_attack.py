@@ -31,7 +31,10 @@ from sklearn.svm import SVR
 from spgls import (
     Floor,
     Population,
+    StackelbergRegressor,
+    StackelbergRegressorCV,
     best_response,
+    gamma_from_pull,
     make_attacked_scorer,
     predict_attacked,
 )
@@ -140,6 +143,122 @@ def test_costs_by_name(names):
     np.testing.assert_array_equal(found, wanted)
 
 
+GAMES = [
+    StackelbergRegressor(0.7, goal=Floor(2.0), feature_cost=COST),
+    StackelbergRegressor(goal=Floor(2.0), feature_cost=COST),
+    StackelbergRegressor(Population.mixed(0.7), goal=Floor(2.0), feature_cost=COST),
+    StackelbergRegressorCV([0.7, 2.0], world=1.0, goal=Floor(2.0), feature_cost=COST),
+]
+
+
+class TestModelsInTheirOwnWorld:
+    """With gamma="auto" strength and costs are those of the model."""
+
+    @pytest.mark.parametrize("game", GAMES, ids=["number", "auto", "population", "cv"])
+    def test_of_a_game(self, game):
+        model = make_pipeline(StandardScaler(), game).fit(X, y)
+        seen, last = model[0].transform(X), model[-1]
+        wanted = last.predict_attacked(seen, z)
+        found = predict_attacked(model, X, z, gamma="auto")
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        np.testing.assert_array_equal(predict_attacked(model, X, y=y, gamma="auto"), found)
+        moved = best_response(X, z, model, gamma="auto")
+        np.testing.assert_allclose(moved, last.best_response(seen, z), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(best_response(X, coef=model, y=y, gamma="auto"), moved)
+        scorer = make_attacked_scorer("auto", goal=Floor(2.0))
+        assert scorer(model, X, y) == pytest.approx(r2_score(y, wanted), rel=1e-12)
+
+    def test_of_any_other_linear_model(self):
+        model = Ridge().fit(X, y)
+        half = (model.predict(X) + z) / 2
+        np.testing.assert_allclose(predict_attacked(model, X, z, gamma="auto"), half, rtol=1e-12)
+        scorer = make_attacked_scorer("auto", goal=Floor(2.0), feature_cost=COST)
+        assert scorer(model, X, y) == pytest.approx(r2_score(y, half), rel=1e-12)
+        gamma = gamma_from_pull(0.5, model.coef_)
+        np.testing.assert_allclose(
+            best_response(X, z, model, gamma="auto"),
+            best_response(X, z, model.coef_, gamma=gamma, intercept=model.intercept_),
+            rtol=1e-9,
+        )
+
+    def test_where_nobody_has_anything_to_gain(self):
+        model = Ridge().fit(X, np.full(60, 3.0))
+        model.coef_[:] = 0.0
+        found = predict_attacked(model, X, z, gamma="auto")
+        np.testing.assert_array_equal(found, model.predict(X))
+
+    def test_costs_that_are_given_come_first(self):
+        model = StackelbergRegressor(0.7, feature_cost=COST).fit(X, y, z=z)
+        found = predict_attacked(model, X, z, gamma="auto", feature_cost=np.ones(4))
+        np.testing.assert_array_equal(found, predict_attacked(model, X, z, gamma=0.7))
+
+    def test_several_strengths(self):
+        model = StackelbergRegressor(Population([0.5, 2.0], [0.4, 0.6])).fit(X, y, z=z)
+        for ask in (
+            lambda: predict_attacked(model, X, z, gamma="auto"),
+            lambda: best_response(X, z, model, gamma="auto"),
+            lambda: make_attacked_scorer("auto", goal=Floor(2.0))(model, X, y),
+        ):
+            with pytest.raises(ValueError, match=r"^gamma is needed.*: 0\.5, 2\. Pass one"):
+                ask()
+
+    def test_in_cross_validation(self):
+        scorer = make_attacked_scorer("auto", goal=Floor(2.0))
+        assert repr(scorer) == "AttackedScorer(gamma='auto', goal=Floor(level=2.0), metric='r2')"
+        model = StackelbergRegressor(goal=Floor(2.0))
+        found = cross_validate(model, X, y, scoring=pickle.loads(pickle.dumps(scorer)), cv=3)
+        assert np.isfinite(found["test_score"]).all()
+
+
+class TestRowsBehindAPipeline:
+    @pytest.mark.parametrize("model", [Ridge(), StackelbergRegressor(goal=Floor(2.0))])
+    @pytest.mark.parametrize("gamma", [0.7, np.linspace(0.1, 3.0, 60)], ids=["one", "each"])
+    def test_they_move_in_the_space_of_the_last_step(self, model, gamma):
+        whole = make_pipeline(StandardScaler(), model).fit(X, y)
+        moved = best_response(X, z, whole, gamma=gamma, feature_cost=COST)
+        np.testing.assert_allclose(
+            whole[-1].predict(moved),
+            predict_attacked(whole, X, z, gamma=gamma, feature_cost=COST),
+            rtol=1e-9,
+        )
+        still = ~np.isfinite(COST)
+        np.testing.assert_array_equal(moved[:, still], whole[0].transform(X)[:, still])
+
+    def test_frames_and_searches(self):
+        steps = make_pipeline(StandardScaler().set_output(transform="pandas"), Ridge())
+        search = GridSearchCV(steps, {"ridge__alpha": [0.1, 1.0]}).fit(frame, y)
+        moved = best_response(frame, z, search, gamma=0.5, feature_cost={"age": inf})
+        assert list(moved.columns) == NAMES
+        seen = search.best_estimator_[0].transform(frame)
+        np.testing.assert_array_equal(moved["age"], seen["age"])
+
+    def test_goals_and_labels(self):
+        model = Ridge().fit(X, y)
+        wanted = best_response(X, z, model, gamma=0.5)
+        np.testing.assert_array_equal(best_response(X, Floor(2.0), model, y=y, gamma=0.5), wanted)
+        plain = {"gamma": 0.5, "intercept": model.intercept_}
+        np.testing.assert_array_equal(
+            best_response(X, Floor(2.0), model.coef_, y=y, **plain),
+            best_response(X, z, model.coef_, **plain),
+        )
+        for about in (model, model.coef_):
+            with pytest.raises(ValueError, match=r"^y is needed, because z=Floor"):
+                best_response(X, Floor(2.0), about, gamma=0.5)
+            with pytest.raises(ValueError, match=r"^z was given and so was y"):
+                best_response(X, z, about, y=y, gamma=0.5)
+
+    def test_refused(self):
+        model = Ridge().fit(X, y)
+        with pytest.raises(ValueError, match=r"^intercept must stay 0 with a model.*got 1\.0"):
+            best_response(X, z, model, gamma=0.5, intercept=1.0)
+        with pytest.raises(TypeError, match=r"^X must be dense as the linear model sees it.*csr"):
+            best_response(sp.csr_array(X), z, model, gamma=0.5)
+        with pytest.raises(TypeError, match=r"^gamma must be one positive number or one per row"):
+            best_response(X, z, model.coef_, gamma="auto")
+        with pytest.raises(TypeError, match=r"^coef must be .* or a fitted linear model.*Neighb"):
+            best_response(X, z, KNeighborsRegressor().fit(X, y), gamma=0.5)
+
+
 class TestScorer:
     world = make_attacked_scorer(0.5, goal=Floor(2.0))
 
@@ -246,7 +365,7 @@ class TestScorer:
         ("gamma", "error"),
         [
             (None, TypeError),
-            ("auto", TypeError),
+            ("automatic", TypeError),
             (True, TypeError),
             ([1.0], TypeError),
             (np.ones(60), TypeError),
@@ -257,9 +376,7 @@ class TestScorer:
         ],
     )
     def test_bad_gamma(self, gamma, error):
-        wanted = (
-            "^gamma must be one positive number, inf for honest providers, or a Population; got"
-        )
+        wanted = "^gamma must be one positive number, inf for honest.*, 'auto' or a Population; got"
         with pytest.raises(error, match=wanted):
             make_attacked_scorer(gamma)
 
@@ -323,7 +440,7 @@ MODEL = Ridge().fit(X, y)
         ({"X": X[:, 0]}, ValueError, "X must have two dimensions"),
         ({"X": X[:, :3]}, ValueError, "X must have 4 columns, as model was fitted; got 3"),
         ({"X": holed}, ValueError, "X must be finite; row 2, column 1"),
-        ({"z": None}, TypeError, "z must be an array of numbers; got None"),
+        ({"z": None}, ValueError, "z is needed.*holds no goal"),
         ({"z": z[:-1]}, ValueError, "z must have one entry per row of X, 60; got 59"),
         ({"z": z * nan}, ValueError, "z must be finite"),
         ({"gamma": None}, TypeError, "gamma must be one positive number or one per row"),

@@ -100,8 +100,8 @@ TABLES = [
     (text_frame, TypeError, "row 0, column 'city' is 'Paris'. Encode text.*OneHotEncoder"),
     (category_frame, TypeError, "row 0, column 'city' is 'Paris'. Encode text"),
     (digit_frame, TypeError, "row 0, column 'city' is '1'. Encode text"),
-    (date_frame, TypeError, "row 0, column 'city' is a Timestamp"),
-    (missing_frame, TypeError, "row 1, column 'age' is a NAType.*drop or impute"),
+    (date_frame, TypeError, "row 0, column 'city' is a Timestamp. Turn dates"),
+    (missing_frame, TypeError, "row 1, column 'age' is a NAType. Drop or impute missing"),
     (masked(X), TypeError, r"MaskedArray of shape \(6, 3\) with masked entries. Drop"),
     ([[1.0, 2.0], [3.0]], ValueError, "got a list whose entries differ in length"),
     (1.0, ValueError, r"must have two dimensions; got shape \(\)"),
@@ -211,9 +211,10 @@ ONE_GAMMA = [
     ]
 ]
 WANTED = "must be one positive number or one per row of X(_hat)?, 6, inf for honest providers; "
+AUTO = "auto"
 GAMMAS = [
     (None, TypeError, f"{WANTED}got None"),
-    ("auto", TypeError, f"{WANTED}got 'auto'"),
+    (AUTO, TypeError, f"{WANTED}got 'auto'"),
     ({"a": 1.0}, TypeError, f"{WANTED}got a dict"),
     (True, TypeError, f"{WANTED}got True"),
     (np.True_, TypeError, f"{WANTED}got True"),
@@ -236,10 +237,21 @@ GAMMAS = [
 ]
 
 
-def costs(per):
+MAPPINGS = [
+    ({1: 1.0}, TypeError, "must have column names as keys; got the key 1. Pass an array"),
+    ({"age": 0.0}, ValueError, r"\['age'\] must be a positive number, inf for .*got 0.0"),
+    ({"age": nan}, ValueError, r"\['age'\] must be a positive number, inf for .*got nan"),
+    ({"age": "1"}, TypeError, r"\['age'\] must be a positive number, inf for .*got '1'"),
+]
+
+
+def costs(per, nameless):
+    arrays = vectors(np.ones(N), per, N, finite=False)
     return [
         SCALAR,
-        *vectors(np.ones(N), per, N, finite=False),
+        *(case for case in arrays if not isinstance(case[0], dict)),
+        *MAPPINGS,
+        ({"age": 1.0}, ValueError, nameless),
         (changed(np.ones(N), 1, 0.0), ValueError, "positive, inf for a feature.*entry 1 is 0.0"),
         (changed(np.ones(N), 1, -2.0), ValueError, "positive, inf for a feature.*entry 1 is -2.0"),
         (changed(np.ones(N), 1, nan), ValueError, "positive, inf for a feature.*entry 1 is nan"),
@@ -422,7 +434,10 @@ NULL_SPACES = [
         (["use"], TypeError, "a list"),
     ]
 ]
-COSTS = costs("column of X(_hat)?")
+COSTS = costs(
+    "column of X(_hat)?",
+    r"by column name, but the columns of X(_hat)? have no names.*set_output.*get_feature_names_out",
+)
 REACTION = {
     "z": [NOTHING, SCALAR, *ROWS],
     "coef": COLUMNS,
@@ -438,6 +453,8 @@ GAME = {
     "feature_cost": COSTS,
     "sample_weight": WEIGHTS,
 }
+#: Beside goals, labels are one thing too many, whatever they are.
+LABELS_TOO: list = []
 DENSE = [case for case in TABLES if not sp.issparse(case[0])]
 SOLVING = {
     "fit_intercept": FLAGS,
@@ -458,7 +475,7 @@ BAD = {
     | {"null_space": NULL_SPACES},
     "Population": {"gammas": STRENGTHS, "shares": SHARES},
     "Population.mixed": {"gamma": POSITIVE, "honest": HONEST},
-    "best_response": {"X": DENSE} | REACTION,
+    "best_response": {"X": DENSE, "y": LABELS_TOO} | REACTION,
     "movement": {"X": TABLES} | REACTION,
     "undo_response": {"X_hat": DENSE} | REACTION,
     "gamma_from_pull": {
@@ -471,19 +488,11 @@ BAD = {
             (np.zeros(N), ValueError, "zero on every changeable feature, so no gamma"),
         ],
         "feature_cost": [
-            *costs("entry of coef"),
+            *costs("entry of coef", "by name, but the entries of coef have none.*Series"),
             (np.full(N, inf), ValueError, "coef .* zero on every changeable feature"),
         ],
     },
 }
-MAPPINGS = [
-    ({"age": 1.0}, ValueError, r"by column name, but the columns of X have no names.*set_output"),
-    ({1: 1.0}, TypeError, "must have column names as keys; got the key 1. Pass an array"),
-    ({"age": 0.0}, ValueError, r"\['age'\] must be a positive number, inf for .*got 0.0"),
-    ({"age": nan}, ValueError, r"\['age'\] must be a positive number, inf for .*got nan"),
-    ({"age": "1"}, TypeError, r"\['age'\] must be a positive number, inf for .*got '1'"),
-]
-NAMED_COSTS = [case for case in COSTS if not isinstance(case[0], dict)] + MAPPINGS
 LINEAR = "must be a fitted linear model, or a Pipeline that ends in one"
 MODELS = [
     (None, TypeError, f"{LINEAR}; got None"),
@@ -493,12 +502,12 @@ MODELS = [
     (LogisticRegression().fit(X, y > 0), TypeError, f"{LINEAR}; got a LogisticRegression"),
     (Ridge().fit(X, np.c_[y, y]), ValueError, f"{LINEAR}, with one output; got a Ridge with 2"),
 ]
-WORLD = "must be one positive number, inf for honest providers, or a Population"
+WORLD = "must be one positive number, inf for honest providers, 'auto' or a Population"
 WORLDS = [
     (value, error, f"{WORLD}; got {given}")
     for value, error, given in [
         (None, TypeError, "None"),
-        ("auto", TypeError, "'auto'"),
+        ("automatic", TypeError, "'automatic'"),
         (True, TypeError, "True"),
         (1j, TypeError, "1j"),
         ([1.0], TypeError, "a list"),
@@ -536,9 +545,10 @@ BAD |= {
     "predict_attacked": {
         "model": MODELS,
         "X": [*TABLES, (X[:, :2], ValueError, "must have 3 columns, as model was fitted; got 2")],
-        "z": [NOTHING, SCALAR, *ROWS],
-        "gamma": GAMMAS,
-        "feature_cost": NAMED_COSTS,
+        "z": [(None, ValueError, "z is needed.*model holds no goal"), SCALAR, *ROWS],
+        "y": LABELS_TOO,
+        "gamma": [case for case in GAMMAS if case[0] is not AUTO],
+        "feature_cost": COSTS,
     },
     "make_attacked_scorer": {
         "gamma": WORLDS,
@@ -580,6 +590,34 @@ def test_refused(function, parameter, value, error, message):
     assert said.endswith(".")
     assert len(said) < 400
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "advice"),
+    [
+        ("Paris", "Encode text and categories"),
+        (pd.Timestamp("2020-01-01"), "Turn dates and durations"),
+        (pd.NA, "Drop or impute missing"),
+        (anything, "Pass numbers only."),
+        ((1.0, 2.0), "Pass numbers only."),
+    ],
+)
+def test_text_is_spoken_of_only_where_there_is_text(entry, advice):
+    values = np.empty(M, dtype=object)
+    values[:] = list(y)
+    values[2] = entry
+    for parameter in ("y", "z"):
+        with pytest.raises(TypeError, match=rf"^{parameter} must be .*entry 2 is") as caught:
+            solve(**{"X": X, "y": y, "z": z, "gamma": 0.5} | {parameter: values})
+        said = str(caught.value)
+        assert advice in said
+        assert ("OneHotEncoder" in said) == isinstance(entry, str)
+
+
+@pytest.mark.parametrize("kind", ["M8[D]", "m8[D]"])
+def test_dates_are_not_called_text(kind):
+    with pytest.raises(TypeError, match=r"entry 0 is .*\. Turn dates and durations"):
+        solve(X, np.arange(M).astype(kind), z, 0.5)
 
 
 @pytest.mark.parametrize("gamma", [inf, np.float64(inf), 10**400, [inf] * M, np.asarray(inf)])

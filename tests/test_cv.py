@@ -130,7 +130,7 @@ def scores_of(model, end=""):
     return np.array([results[f"split{i}_test_score{end}"] for i in range(model.n_splits_)])
 
 
-CHECKS = list(estimator_checks_generator(StackelbergRegressorCV(goal=Floor(1.0)), mark="skip"))
+CHECKS = list(estimator_checks_generator(StackelbergRegressorCV(goal=Floor(1.5)), mark="skip"))
 
 
 @pytest.mark.parametrize("routing", [False, True], ids=["plain", "routed"])
@@ -691,6 +691,22 @@ class TestAmongOthers:
         array = StackelbergRegressorCV(**how, feature_cost=COST).fit(X, y)
         np.testing.assert_allclose(scores_of(named.fit(frame, y)), scores_of(array), rtol=1e-10)
 
+    def test_a_pull_other_than_one_half(self):
+        reach = np.sum(LinearRegression().fit(X, y).coef_ ** 2)
+        how = {"goal": Floor(1.0), "pull": 0.8, "cv": 3}
+        model = StackelbergRegressorCV(**how).fit(X, y)
+        middle = model.cv_results_["param_gamma"][6]
+        assert middle == pytest.approx(reach / 4.0, rel=1e-9)
+        assert model.worlds_[0].gammas[1] == pytest.approx(reach / 4.0, rel=1e-9)
+        given = StackelbergRegressorCV([1.0, 2.0], world=1.0, **how)
+        with pytest.raises(ValueError, match=r"^pull must stay 0.5 with both.*; got 0\.8\. Drop"):
+            given.fit(X, y)
+
+    def test_goals_that_ask_for_nothing(self):
+        with pytest.warns(UserWarning, match=r"^The goals from Floor.* equal the labels y") as seen:
+            StackelbergRegressorCV([1.0], goal=Floor(-250.0)).fit(X, y)
+        assert seen[0].filename == __file__
+
     def test_warnings_of_the_final_fit(self):
         model = StackelbergRegressorCV([1.0], honest_shares=[0.0], world=1.0)
         with pytest.warns(UserWarning, match=r"^unattained, .*honest") as seen:
@@ -709,6 +725,8 @@ CONSTRUCTOR = [
     ("gammas", ["auto"], TypeError, "finite number above 0; got 'auto'"),
     ("gammas", np.ones((2, 2)), TypeError, "got ndarray of shape"),
     ("gammas", Population.mixed(1.0), TypeError, "got a Population"),
+    ("pull", "half", TypeError, "be a finite number above 0 and below 1; got 'half'"),
+    ("pull", 1.0, ValueError, "be a finite number above 0 and below 1; got 1.0"),
     ("honest_shares", None, TypeError, "be a list or array of numbers; got None"),
     ("honest_shares", 0.5, TypeError, r"Pass honest_shares=\[0.5\]"),
     ("honest_shares", (), ValueError, "at least one"),

@@ -247,6 +247,11 @@ class TestTradeoff:
         error = np.mean((fitted.predict(StandardScaler().fit_transform(X)) - y) ** 2)
         assert display.honest[0] == pytest.approx(error)
         assert not hasattr(pipeline[-1], "coef_")
+        again = TradeoffDisplay.from_estimator(pipeline, X, y, GOAL, shares=[0.5])
+        np.testing.assert_array_equal(again.honest, display.honest)
+        path = solve_path(X, y, GOAL, [GAMMA], fit_intercept=True)
+        drawn = [PathDisplay.from_path(path, X, y, wish).attacked for wish in (GOAL, goals)]
+        np.testing.assert_array_equal(*drawn)
 
     def test_search_costs_ridge_and_sparse(self, data, goals):
         X, y = data

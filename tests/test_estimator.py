@@ -20,8 +20,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import spgls
 from spgls import (
+    Cap,
     Floor,
     Population,
+    Scale,
     Shift,
     StackelbergRegressor,
     StackelbergRegressorCV,
@@ -53,7 +55,7 @@ def fitted():
     return clone(FLOOR).fit(X, y)
 
 
-CHECKS = list(estimator_checks_generator(StackelbergRegressor(goal=Floor(1.0)), mark="skip"))
+CHECKS = list(estimator_checks_generator(StackelbergRegressor(goal=Floor(1.5)), mark="skip"))
 
 
 @pytest.mark.parametrize("routing", [False, True], ids=["plain", "routed"])
@@ -116,6 +118,16 @@ class TestWhatIsFitted:
         assert model.gamma_ == pytest.approx(wanted, rel=1e-9)
         attacked = predict_attacked(least, X, z, gamma=model.gamma_, feature_cost=price)
         np.testing.assert_allclose(attacked, (least.predict(X) + z) / 2, rtol=1e-8)
+
+    @pytest.mark.parametrize("pull", [0.1, 0.5, 0.9])
+    def test_auto_is_any_pull_against_least_squares(self, pull):
+        least = LinearRegression().fit(X, y)
+        model = StackelbergRegressor(pull=pull).fit(X, y, z=z)
+        assert model.gamma_ == pytest.approx(gamma_from_pull(pull, least.coef_), rel=1e-9)
+        attacked = predict_attacked(least, X, z, gamma=model.gamma_)
+        np.testing.assert_allclose(attacked, (1 - pull) * least.predict(X) + pull * z, rtol=1e-8)
+        nobody = StackelbergRegressor(pull=pull).fit(X * 0.0, y, z=z)
+        assert nobody.gamma_ == inf
 
     def test_auto_with_immutable_features_and_dependent_columns(self):
         model = StackelbergRegressor(feature_cost=COST).fit(X, y, z=z)
@@ -208,6 +220,31 @@ class TestAfterwards:
         closed = (fitted.predict_attacked(X, z) - fitted.predict(X)) / (z - fitted.predict(X))
         np.testing.assert_allclose(closed, pull, rtol=1e-8)
 
+    @pytest.mark.parametrize("method", ["predict_attacked", "best_response"])
+    def test_goals_from_labels(self, fitted, method):
+        given = StackelbergRegressor().fit(X, y, z=z)
+        wanted = getattr(given, method)(X, z)
+        np.testing.assert_array_equal(getattr(fitted, method)(X, y=y), wanted)
+        np.testing.assert_array_equal(getattr(fitted, method)(X, z), wanted)
+        np.testing.assert_array_equal(getattr(given, method)(X, Floor(2.0), y=y), wanted)
+        # What is passed comes before what the model holds.
+        other = getattr(fitted, method)(X, Floor(3.0), y=list(y))
+        np.testing.assert_array_equal(other, getattr(fitted, method)(X, np.maximum(y, 3.0)))
+
+    @pytest.mark.parametrize("method", ["predict_attacked", "best_response"])
+    def test_goals_that_cannot_be_known(self, fitted, method):
+        given = StackelbergRegressor().fit(X, y, z=z)
+        for model, told, said in (
+            (fitted, {}, r"^z is needed.*holds Floor\(level=2\.0\)\. Pass z=.* or y=, the true"),
+            (given, {}, r"^z is needed.*holds no goal\. Pass z=.* or z=Floor\(250\) and y from"),
+            (given, {"y": y}, r"^y was given, but this model holds no goal.*Pass z=Floor\(250\)"),
+            (fitted, {"z": z, "y": y}, r"^z was given and so was y.*drop one"),
+            (fitted, {"z": Floor(1.0)}, r"^y is needed, because z=Floor\(level=1\.0\)"),
+            (fitted, {"y": y[1:]}, r"^y must have one entry per row of X, 80; got 79"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                getattr(model, method)(X, **told)
+
     def test_immutable_features_stay(self):
         model = StackelbergRegressor(feature_cost=COST).fit(X, y, z=z)
         moved = model.best_response(X, z)
@@ -283,6 +320,56 @@ class TestWarnings:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             StackelbergRegressor(0.7, goal=Shift(1.0)).fit(X, y)
+
+    def test_advice_is_that_of_the_game_at_hand(self):
+        """Honest providers are there already; what is missing is a hold in the null space."""
+
+        def warned(**how):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                StackelbergRegressor(0.7, goal=Shift(0.0), **how).fit(np.hstack([X, X]), y)
+            return [str(w.message) for w in seen if str(w.message).startswith("unattained")]
+
+        (half,) = warned(null_space="use")
+        assert half.endswith("Pass null_space='avoid' or penalise large coefficients (ridge).")
+        (nobody,) = warned(honest_share=0)
+        assert nobody.endswith(
+            "Treat some providers as honest or penalise large coefficients (ridge)."
+        )
+        assert not warned(null_space="avoid")
+        assert not warned(null_space="use", ridge=0.1)
+
+    def test_a_solver_is_not_advised_in_its_own_place(self):
+        model = StackelbergRegressor(solver="spectral", tol=1e-300, goal=Floor(2.0))
+        with pytest.warns(ConvergenceWarning, match=r"^inaccurate, .*allow a larger tol\.$"):
+            model.fit(X, y)
+
+    @pytest.mark.parametrize("goal", [Floor(-250.0), Cap(250.0), Scale(1.0)])
+    def test_goals_that_ask_for_nothing(self, goal):
+        with pytest.warns(
+            UserWarning, match=rf"equal the labels y in {M} of {M} rows \(100%\)"
+        ) as seen:
+            StackelbergRegressor(goal=goal).fit(X, y)
+        assert repr(goal) in str(seen[0].message)
+        assert f"between {y.min():.4g} and {y.max():.4g}" in str(seen[0].message)
+        assert seen[0].filename == __file__
+        with pytest.warns(UserWarning, match="^The goals from z equal the labels"):
+            StackelbergRegressor().fit(X, y, z=goal(y))
+
+    def test_goals_of_next_to_nobody(self):
+        table, labels = np.tile(X, (4, 1)), np.tile(y, 4)
+        goals, few = labels.copy(), 4 * M // 100
+        goals[:few] += 1.0
+        with pytest.warns(UserWarning, match=r"in 317 of 320 rows \(99\.06%\)"):
+            StackelbergRegressor().fit(table, labels, z=goals)
+        goals[few] += 1.0
+        StackelbergRegressor().fit(table, labels, z=goals)
+
+    def test_only_rows_that_count_may_want_something(self):
+        goals = y.copy()
+        goals[:5] += 1.0
+        with pytest.warns(UserWarning, match=r"in 75 of 75 rows"):
+            StackelbergRegressor().fit(X, y, z=goals, sample_weight=np.arange(M) >= 5)
 
     def test_goals_on_another_scale(self):
         with pytest.warns(UserWarning, match=r"standard deviations of y.*another scale"):
@@ -378,6 +465,11 @@ CONSTRUCTOR = [
     ("gamma", 0.0, ValueError, "above 0; got 0.0"),
     ("gamma", nan, ValueError, "got nan"),
     ("gamma", inf, ValueError, "got inf"),
+    ("pull", "half", TypeError, "a finite number above 0 and below 1; got 'half'"),
+    ("pull", None, TypeError, "a finite number above 0 and below 1; got None"),
+    ("pull", nan, ValueError, "got nan"),
+    ("pull", 0.0, ValueError, "above 0 and below 1; got 0.0"),
+    ("pull", 1.0, ValueError, "above 0 and below 1; got 1.0"),
     ("honest_share", "half", TypeError, "a finite number of at least 0 and of at most 1; got 'h"),
     ("honest_share", [0.5], TypeError, "got a list"),
     ("honest_share", nan, ValueError, "got nan"),
@@ -436,6 +528,10 @@ def test_parameters_that_contradict_each_other():
     model = StackelbergRegressor(Population.mixed(0.5), honest_share=0.5, goal=Floor(2.0))
     with pytest.raises(ValueError, match=r"^honest_share must stay None with a Population.*got 0"):
         model.fit(X, y)
+    for strength in (0.7, Population.mixed(0.5)):
+        with pytest.raises(ValueError, match=r"^pull must stay 0.5 with gamma=.*; got 0\.3\. Pass"):
+            StackelbergRegressor(strength, pull=0.3).fit(X, y, z=z)
+        StackelbergRegressor(strength, pull=0.5).fit(X, y, z=z)
     with pytest.raises(ValueError, match=r"^z was given and so was goal=Floor.*set_fit_request"):
         clone(FLOOR).fit(X, y, z=z)
     with pytest.raises(ValueError, match=r"^z or a goal is needed: pass fit\(X, y, z=.*goal=Floor"):
@@ -487,7 +583,7 @@ METHODS = [
         for method in ("predict_attacked", "best_response")
         for parameter, rows in (
             ("X", TABLES),
-            ("z", [(None, TypeError, "be an array of numbers; got None"), *VECTORS]),
+            ("z", VECTORS),
             ("gamma", GAMMAS),
         )
         for row in rows

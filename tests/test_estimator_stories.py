@@ -121,6 +121,25 @@ class TestCostsByName:
         with pytest.raises(ValueError, match=r"set_output\(transform='pandas'\)"):
             model.fit(X, y)
 
+    def test_sparse_columns_have_none_but_their_encoder_knows_them(self, flats):
+        X, y = flats
+        encode = make_column_transformer(
+            (StandardScaler(), ["age", "size"]), (OneHotEncoder(), ["city"]), sparse_threshold=1.0
+        )
+        rule = {"goal": Shift(50.0, upper=350.0)}
+        model = make_pipeline(encode, StackelbergRegressor(feature_cost={"city": 4.0}, **rule))
+        with pytest.raises(ValueError, match=r"sparse data has no names.*get_feature_names_out"):
+            model.fit(X, y)
+        names = encode.fit(X).get_feature_names_out()
+        cost = [4.0 if "__city_" in name else 1.0 for name in names]
+        model = make_pipeline(encode, StackelbergRegressor(feature_cost=cost, **rule)).fit(X, y)
+        # Whoever is given the whole Pipeline asks the encoder.
+        z = rule["goal"](y)
+        np.testing.assert_array_equal(
+            predict_attacked(model, X, z, gamma=0.5, feature_cost={"city": 4.0}),
+            predict_attacked(model, X, z, gamma=0.5, feature_cost=cost),
+        )
+
     def test_in_a_scorer_too(self, flats):
         X, y = flats
         cost = {"age": inf, "city": 4.0}

@@ -13,7 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from spgls import best_response, gamma_from_pull, movement, undo_response
+from spgls import (
+    best_response,
+    certify,
+    compare_solvers,
+    estimate_gamma,
+    explain_solver,
+    gamma_from_pull,
+    movement,
+    robustness,
+    solve,
+    solve_path,
+    undo_response,
+)
 from spgls.game.response import induced_prediction, learner_loss
 
 SEEDS = range(12)
@@ -310,3 +322,54 @@ def test_gamma_from_pull_closes_that_share_of_the_gap(seed, pull):
 def test_gamma_from_pull_without_costs():
     assert gamma_from_pull(0.5, [3.0, 4.0]) == gamma_from_pull(0.5, [3.0, 4.0], [1.0, 1.0]) == 25.0
     assert gamma_from_pull(0.5, [3.0, 4.0], [1.0, np.inf]) == 9.0
+
+
+class TestCostsByName:
+    """A mapping is as good as an array in every function that takes costs."""
+
+    one = scene(3, costs=False)
+    names: ClassVar = [f"column{j}" for j in range(one.X.shape[1])]
+    table = pd.DataFrame(one.X, columns=names)
+    by_name: ClassVar = {names[0]: np.inf, names[-1]: 3.0}
+    array = np.r_[np.inf, np.ones(len(names) - 2), 3.0]
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            lambda X, s, cost: movement(X, s.z, s.coef, gamma=0.5, feature_cost=cost).after,
+            lambda X, s, cost: best_response(X, s.z, s.coef, gamma=0.5, feature_cost=cost),
+            lambda X, s, cost: undo_response(X, s.z, s.coef, gamma=0.5, feature_cost=cost),
+            lambda X, s, cost: induced_prediction(X, s.z, s.coef, gamma=0.5, feature_cost=cost),
+            lambda X, s, cost: learner_loss(X, s.y, s.z, s.coef, gamma=0.5, feature_cost=cost),
+            lambda X, s, cost: solve(X, s.y, s.z, 0.5, feature_cost=cost).coef,
+            lambda X, s, cost: solve_path(X, s.y, s.z, [0.5], feature_cost=cost).coef,
+            lambda X, s, cost: certify(X, s.y, s.z, 0.5, s.coef, feature_cost=cost).gap,
+            lambda X, s, cost: (
+                compare_solvers(X, s.y, s.z, 0.5, solvers=["spectral"], feature_cost=cost)
+                .trials[0]
+                .solution.coef
+            ),
+            lambda X, s, cost: explain_solver(X, feature_cost=cost).solver,
+            lambda X, s, cost: robustness((s.coef, 0.0), X, s.y, s.z, feature_cost=cost).attacked,
+            lambda X, s, cost: (
+                estimate_gamma(
+                    X,
+                    best_response(X, s.z, s.coef, gamma=0.5, feature_cost=cost),
+                    s.z,
+                    s.coef,
+                    feature_cost=cost,
+                ).gamma
+            ),
+        ],
+    )
+    def test_in_every_function(self, answer):
+        found, wanted = (answer(self.table, self.one, c) for c in (self.by_name, self.array))
+        np.testing.assert_array_equal(found, wanted)
+
+    def test_of_coefficients(self):
+        named = pd.Series(self.one.coef, index=self.names)
+        wanted = gamma_from_pull(0.3, self.one.coef, self.array)
+        assert gamma_from_pull(0.3, named, self.by_name) == wanted
+        for nameless in (self.one.coef, self.one.coef.tolist(), pd.Series(self.one.coef)):
+            with pytest.raises(ValueError, match=r"^feature_cost gives costs by name, .*Series"):
+                gamma_from_pull(0.3, nameless, self.by_name)

@@ -8,8 +8,23 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from spgls import Cap, Constant, Floor, Scale, Shift
+from spgls import (
+    Cap,
+    Constant,
+    Floor,
+    Scale,
+    Shift,
+    StackelbergRegressor,
+    certify,
+    compare_solvers,
+    explain_solver,
+    make_attacked_scorer,
+    robustness,
+    solve,
+    solve_path,
+)
 from spgls.game.goals import goals_of
+from spgls.game.response import learner_loss
 
 y = np.array([-3.0, 0.0, 2.0, 7.5])
 GOALS = [
@@ -150,3 +165,41 @@ def test_what_a_goal_returns_is_checked(goal, error, said):
 def test_any_callable_is_a_goal():
     np.testing.assert_array_equal(goals_of(np.abs, y), np.abs(y))
     assert goals_of(lambda y: list(y), y).dtype == np.float64
+
+
+class TestInPlaceOfZ:
+    """Where labels are at hand, a function of them is as good as its values."""
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 3))
+    y = X @ [1.0, 2.0, 0.0] + rng.normal(size=40)
+    goal = Floor(1.0)
+    z = goal(y)
+
+    def test_games(self):
+        X, y, z = self.X, self.y, self.z
+        for answer in (
+            lambda z: solve(X, y, z, 0.5).coef,
+            lambda z: solve_path(X, y, z, [0.5, 1.0]).coef,
+            lambda z: certify(X, y, z, 0.5, [1.0, 2.0, 0.0]).lower_bound,
+            lambda z: compare_solvers(X, y, z, 0.5, solvers=["spectral"]).trials[0].solution.coef,
+            lambda z: learner_loss(X, y, z, [1.0, 2.0, 0.0], gamma=0.5),
+            lambda z: explain_solver(X, y, z).solver,
+            lambda z: StackelbergRegressor().fit(X, y, z=z).coef_,
+        ):
+            np.testing.assert_array_equal(answer(self.goal), answer(z))
+        assert explain_solver(X, None, self.goal).solver == "spectral"
+
+    def test_models(self):
+        X, y, z = self.X, self.y, self.z
+        model = StackelbergRegressor().fit(X, y, z=z)
+        scorer = make_attacked_scorer(0.5)
+        assert scorer(model, X, y, z=self.goal) == scorer(model, X, y, z=z)
+        found, wanted = (robustness(model, X, y, wish) for wish in (self.goal, z))
+        np.testing.assert_array_equal(found.errors, wanted.errors)
+
+    def test_refused(self):
+        with pytest.raises(ValueError, match=r"^z must return one finite number per row, 40; "):
+            solve(self.X, self.y, lambda y: y[1:], 0.5)
+        with pytest.raises(TypeError, match=r"^z must be .*got the class Floor, not an object"):
+            solve(self.X, self.y, Floor, 0.5)

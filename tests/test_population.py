@@ -318,3 +318,27 @@ def test_order_of_columns_and_units_do_not_matter(seed, ridge):
     other = solve(7 * X, 100 * y, 100 * z, Population(gammas, POPULATION.shares), **options)
     np.testing.assert_allclose((7 * X @ other.coef + other.intercept) / 100, plain, **near)
     np.testing.assert_allclose(other.alpha, base.alpha, rtol=1e-8)
+
+
+@pytest.mark.parametrize("null_space", ["use", "avoid"])
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize("honest", [0.0, 0.5])
+@pytest.mark.parametrize("full_rank", [True, False])
+def test_when_an_optimum_is_attained_and_what_is_advised(honest, ridge, null_space, full_rank):
+    """Goals that are the labels: what keeps the coefficients from growing for ever."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 3))
+    y = X @ [1.0, 2.0, 0.0] + rng.normal(size=30)
+    table = X if full_rank else np.hstack([X, X])
+    people = Population.mixed(0.5, honest=honest)
+    found = solve(table, y, y, people, fit_intercept=True, ridge=ridge, null_space=null_space)
+    attained = ridge > 0.0 or (honest > 0.0 and (full_rank or null_space == "avoid"))
+    assert (found.status is Status.UNATTAINED) == (not attained)
+    assert found.status.ok == attained
+    if not attained:
+        assert ("Treat some providers as honest" in found.advice) == (honest == 0.0)
+        assert ("null_space='avoid'" in found.advice) == (honest > 0.0)
+        assert "ridge" in found.advice
+    assert found.setting.honest == (honest > 0.0)
+    assert found.setting.ridge == (ridge > 0.0)
+    assert found.setting.avoids_null == (null_space == "avoid")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from spgls.game.goals import Cap, Constant, Floor, Scale, Shift
 from spgls.game.providers import Population
-from spgls.game.response import best_response, gamma_from_pull, movement, undo_response
+from spgls.game.response import gamma_from_pull, movement, undo_response
 from spgls.game.strength import GammaEstimate, estimate_gamma
 from spgls.solvers import Solution, Stats, Status, Step
 from spgls.solvers.progress import Progress
@@ -22,7 +22,7 @@ from spgls.study.explain import explain_solver
 from spgls.study.path import Path, solve_path
 
 if TYPE_CHECKING:
-    from spgls.estimators.attack import make_attacked_scorer, predict_attacked
+    from spgls.estimators.attack import best_response, make_attacked_scorer, predict_attacked
     from spgls.estimators.cv import StackelbergRegressorCV
     from spgls.estimators.regressor import StackelbergRegressor
     from spgls.study.robustness import Robustness, robustness
@@ -69,6 +69,7 @@ _LATER = {
     "Robustness": "spgls.study.robustness",
     "StackelbergRegressor": "spgls.estimators.regressor",
     "StackelbergRegressorCV": "spgls.estimators.cv",
+    "best_response": "spgls.estimators.attack",
     "make_attacked_scorer": "spgls.estimators.attack",
     "predict_attacked": "spgls.estimators.attack",
     "robustness": "spgls.study.robustness",

@@ -11,7 +11,7 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_cost, describe
 
-__all__ = ["column_names", "in_container_of", "resolve_cost"]
+__all__ = ["column_names", "in_container_of", "index_names", "resolve_cost"]
 
 _EXACT, _AFTER_PREFIX, _GROUP = range(3)
 
@@ -25,6 +25,14 @@ def column_names(X: Any) -> list[str] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
+def index_names(vector: Any) -> list[str] | None:
+    """Return the names of a series' entries; None where they have none."""
+    index = getattr(vector, "index", None)
+    # The index of a list is a method.
+    names = [] if index is None or callable(index) else list(index)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
 def in_container_of(X: Any, values: Array) -> Any:
     """Return values in the container of ``X``: an array, or a data frame with its labels."""
     if not hasattr(X, "columns"):
@@ -35,7 +43,11 @@ def in_container_of(X: Any, values: Array) -> Any:
 
 
 def resolve_cost(
-    feature_cost: Any, columns: int, names: Sequence[str] | None, table: str = "X"
+    feature_cost: Any,
+    columns: int,
+    names: Sequence[str] | None,
+    table: str = "X",
+    part: str = "column",
 ) -> Vector | None:
     """Return costs per column from an array, or from a mapping by column name.
 
@@ -50,20 +62,16 @@ def resolve_cost(
         Number of columns.
     names : list of str or None
         Their names.
-    table : str
-        How errors call the data.
+    table, part : str
+        How errors call the data, and what of it has a name.
     """
     if not isinstance(feature_cost, Mapping):
-        return check_cost(feature_cost, columns, f"column of {table}")
+        return check_cost(feature_cost, columns, f"{part} of {table}")
     prices = {key: _price(key, value) for key, value in feature_cost.items()}
     if not prices:
         return None
     if names is None:
-        raise ValueError(
-            f"feature_cost gives costs by column name, but the columns of {table} have no names. "
-            "Pass a data frame, or one cost per column; after a ColumnTransformer or another "
-            "transformer, call its set_output(transform='pandas')."
-        )
+        raise ValueError(_nameless(table, part))
     cost = np.ones(columns)
     rank: list[tuple[int, int] | None] = [None] * columns
     for key, price in prices.items():
@@ -75,6 +83,22 @@ def resolve_cost(
                 rank[at] = closeness
                 cost[at] = price
     return cost
+
+
+def _nameless(table: str, part: str) -> str:
+    """What to do where costs by name meet data without names."""
+    if part != "column":
+        return (
+            f"feature_cost gives costs by name, but the entries of {table} have none. Pass a "
+            f"pandas Series with names as its index, or one cost per {part}."
+        )
+    return (
+        f"feature_cost gives costs by column name, but the columns of {table} have no names. Pass "
+        "a data frame: behind a transformer, call its set_output(transform='pandas'), with "
+        "OneHotEncoder(sparse_output=False). Or pass one cost per column; sparse data has no "
+        "names, but the fitted transformer's get_feature_names_out() tells the order of its "
+        "columns."
+    )
 
 
 def _price(key: Any, value: Any) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date, timedelta
 from numbers import Integral, Real
 from typing import Any
 
@@ -230,11 +231,8 @@ def as_numbers(value: Any, name: str, what: str = "an array of numbers") -> np.n
             return array.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise TypeError(
-        f"{name} must be {what}; got {describe(value)}{_culprit(value, array)}. Encode text and "
-        "categories as numbers (for example with OneHotEncoder), and drop or impute missing "
-        "values, first."
-    )
+    entry, where = _culprit(value, array)
+    raise TypeError(f"{name} must be {what}; got {describe(value)}{where}. {_remedy(entry)}")
 
 
 def column_label(table: Any, column: int) -> Any:
@@ -279,16 +277,30 @@ def _one_dimensional(value: Any, name: str, length: int | None, per: str) -> Vec
     return array
 
 
-def _culprit(value: Any, array: np.ndarray) -> str:
-    """Name the first entry that is not a number, and where it stands."""
-    if array.ndim == 0:
-        return ""
+def _culprit(value: Any, array: np.ndarray) -> tuple[Any, str]:
+    """The first entry that is not a number, and where it stands."""
     for at, entry in np.ndenumerate(array):
-        if isinstance(entry, Real | np.bool_) or entry is None:
+        # NumPy takes a duration for a whole number.
+        number = isinstance(entry, Real | np.bool_) and not isinstance(entry, np.timedelta64)
+        if number or entry is None:
             continue
         if array.ndim == 1:
-            return f" whose entry {at[0]} is {describe(entry)}"
+            return entry, f" whose entry {at[0]} is {describe(entry)}"
         if array.ndim == 2:
             column = column_label(value, at[1])
-            return f" whose row {at[0]}, column {column!r} is {describe(entry)}"
-    return ""
+            return entry, f" whose row {at[0]}, column {column!r} is {describe(entry)}"
+        return entry, ""
+    return None, ""
+
+
+def _remedy(entry: Any) -> str:
+    """What to do about an entry that is not a number."""
+    if isinstance(entry, str | bytes):
+        return "Encode text and categories as numbers first, for example with OneHotEncoder."
+    if isinstance(entry, np.datetime64 | np.timedelta64 | date | timedelta):
+        return "Turn dates and durations into numbers first, such as days since the first date."
+    if type(entry).__name__ == "NAType":
+        return "Drop or impute missing values first."
+    if callable(entry):
+        return "Pass the numbers that it returns, such as goal(y)."
+    return "Pass numbers only."

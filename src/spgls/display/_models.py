@@ -21,7 +21,7 @@ from spgls.display._worlds import Judged
 from spgls.estimators.attack import facing
 from spgls.estimators.conventions import read_random_state
 from spgls.estimators.regressor import StackelbergRegressor
-from spgls.game.goals import check_goal, goals_of
+from spgls.game import goals
 from spgls.game.providers import Population, Provider, priced_norm
 from spgls.matrix import as_matrix
 from spgls.study.path import solve_path
@@ -57,7 +57,8 @@ def game_of(estimator: Any) -> tuple[Any, StackelbergRegressor]:
     if isinstance(last, StackelbergRegressorCV):
         check_is_fitted(last)
         shared = last.get_params().keys() & StackelbergRegressor().get_params().keys()
-        kept = {name: getattr(last, name) for name in shared}
+        # The strength that was chosen is a number, which leaves no part to a pull.
+        kept = {name: getattr(last, name) for name in shared - {"pull"}}
         last = StackelbergRegressor(**kept).set_params(**last.best_params_)
     if not isinstance(last, StackelbergRegressor):
         raise TypeError(
@@ -75,17 +76,17 @@ def read_labels(X: Any, y: Any) -> Vector:
 
 def read_goals(last: Any, labels: Vector, z: Any) -> Vector:
     """Goals as they were given, or those of a model's goal."""
-    goal = check_goal(getattr(last, "goal", None))
+    goal = goals.check_goal(getattr(last, "goal", None))
     if z is not None and goal is not None:
         raise ValueError(f"z was given and so was the model's goal={goal!r}; drop one of them.")
     if z is not None:
-        return check_vector(z, "z", len(labels), "row of X")
+        return goals.read_goals(z, labels)
     if goal is None:
         raise ValueError(
             f"z is needed, the prediction each provider would like: {type(last).__name__} has no "
             "goal that would tell."
         )
-    return goals_of(goal, labels)
+    return goals.goals_of(goal, labels)
 
 
 def own_strength(estimator: Any, X: Any, y: Vector, z: Vector) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_vector, describe
+from spgls.game.goals import read_goals
 from spgls.game.providers import Population
 from spgls.matrix import as_matrix
 from spgls.study.path import Path
@@ -92,7 +93,8 @@ class Course:
         m, n = matrix.shape
         if n != self.coef.shape[1]:
             raise ValueError(f"X must have {self.coef.shape[1]} columns, as path has; got {n}.")
-        labels, goals = check_vector(y, "y", m, "row of X"), check_vector(z, "z", m, "row of X")
+        labels = check_vector(y, "y", m, "row of X")
+        goals = read_goals(z, labels)
         pairs = zip(self.coef, self.intercept, strict=True)
         before = np.array([matrix.apply(coef) + constant for coef, constant in pairs])
         return Judged(before, self.reach[:, np.newaxis], labels, goals)

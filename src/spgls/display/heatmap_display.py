@@ -101,7 +101,7 @@ class GammaHeatmapDisplay(Display):
             Rows before they move.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
+        z : array-like of shape (m,) or callable, optional
             Goals; by default those of the estimator's ``goal``.
         gammas : array-like of shape (k,), optional
             Strengths to train for; by default seven around the estimator's own.

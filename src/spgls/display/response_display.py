@@ -76,7 +76,7 @@ class ResponseDisplay(Display):
             Rows before they move.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
+        z : array-like of shape (m,) or callable, optional
             Goals; by default those of the estimator's ``goal``.
         gamma : float or array-like of shape (m,), optional
             Strength of the providers; by default the one that the estimator was fitted for.

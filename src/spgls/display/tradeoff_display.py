@@ -99,7 +99,7 @@ class TradeoffDisplay(Display):
             Rows before they move.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
+        z : array-like of shape (m,) or callable, optional
             Goals; by default those of the estimator's ``goal``.
         shares : array-like of shape (k,)
             Shares of strategic providers to fit for, from zero to one.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from spgls.estimators.attack import make_attacked_scorer, predict_attacked
+from spgls.estimators.attack import best_response, make_attacked_scorer, predict_attacked
 from spgls.estimators.cv import StackelbergRegressorCV
 from spgls.estimators.regressor import StackelbergRegressor
 
 __all__ = [
     "StackelbergRegressor",
     "StackelbergRegressorCV",
+    "best_response",
     "make_attacked_scorer",
     "predict_attacked",
 ]

@@ -8,9 +8,11 @@ prediction needs the model's own prediction and its coefficients, nothing of how
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -18,19 +20,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Vector
-from spgls.base.validation import check_strength, check_vector, check_weight, describe
-from spgls.game.goals import GoalLike, check_goal, goals_of
+from spgls.base.validation import (
+    check_number,
+    check_strength,
+    check_vector,
+    check_weight,
+    describe,
+)
+from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, is_goal, read_goals
 from spgls.game.providers import Population, Provider
+from spgls.game.response import moved_rows, shifted, strength_at
 from spgls.matrix import as_matrix
 
-__all__ = ["AttackedScorer", "make_attacked_scorer", "model_columns", "predict_attacked"]
+__all__ = [
+    "AttackedScorer",
+    "best_response",
+    "facing",
+    "fitted_strength",
+    "make_attacked_scorer",
+    "model_columns",
+    "predict_attacked",
+]
 
 _MODEL = "model must be a fitted linear model, or a Pipeline that ends in one"
 #: What a model predicts may differ by so much from ``X @ coef_ + intercept_``, in float32 too.
 _LINEAR = 1e-2
 
 
-def predict_attacked(model: Any, X: Any, z: Any, *, gamma: Any, feature_cost: Any = None) -> Vector:
+def predict_attacked(
+    model: Any, X: Any, z: Any = None, *, y: Any = None, gamma: Any, feature_cost: Any = None
+) -> Vector:
     """Predict what a linear model says once providers have moved their rows against it.
 
     Parameters
@@ -40,14 +59,20 @@ def predict_attacked(model: Any, X: Any, z: Any, *, gamma: Any, feature_cost: An
         search whose best estimator is one.
     X : array-like, data frame or sparse matrix of shape (m, k)
         Rows before they move, as the model takes them.
-    z : array-like of shape (m,)
-        Goals: the prediction each provider would like.
-    gamma : float or array-like of shape (m,)
-        Strength of the providers; small is strong, ``inf`` is honest.
+    z : array-like of shape (m,) or callable, optional
+        Goals: the prediction each provider would like. A function of the labels, such as
+        ``Floor(250)``, needs ``y`` beside it.
+    y : array-like of shape (m,), optional
+        True labels, which the goals follow from: by ``z`` where it is a function, else by the
+        ``goal`` that the model holds.
+    gamma : float, array-like of shape (m,) or "auto"
+        Strength of the providers; small is strong, ``inf`` is honest. ``"auto"`` is the strength
+        that the model was fitted against, its ``gamma_``, or for other linear models the one at
+        which providers close half the gap to their goal.
     feature_cost : array-like of shape (n,) or mapping, optional
         Cost per squared unit of change of each feature of the linear model, ``inf`` for immutable
-        ones, or such costs by column name. One by default. In a Pipeline the features are those
-        that the last step sees.
+        ones, or such costs by column name. By default one, or with ``gamma="auto"`` the costs that
+        the model was fitted against. In a Pipeline the features are those that the last step sees.
 
     Returns
     -------
@@ -55,6 +80,7 @@ def predict_attacked(model: Any, X: Any, z: Any, *, gamma: Any, feature_cost: An
 
     See Also
     --------
+    best_response : the moved rows themselves.
     make_attacked_scorer : the same as a scorer for cross-validation.
 
     Examples
@@ -67,11 +93,92 @@ def predict_attacked(model: Any, X: Any, z: Any, *, gamma: Any, feature_cost: An
     >>> predict_attacked(model, X, z=[4.0, 4.0, 4.0], gamma=4.0).round(6)
     array([2., 3., 4.])
     """
-    before, provider = facing(model, X, feature_cost)
-    m = len(before)
-    goals = check_vector(z, "z", m, "row of X")
-    strength = check_strength(gamma, m)
-    return Provider(provider.coef, 0.0, strength, provider.cost).induced(before, goals)
+    faced = _face(model, X, feature_cost, _is_auto(gamma))
+    goals = goals_for(getattr(faced.last, "goal", None), len(faced.before), z, y)
+    return faced.provider(gamma).induced(faced.before, goals)
+
+
+def best_response(
+    X: Any,
+    z: Any = None,
+    coef: Any = None,
+    *,
+    y: Any = None,
+    gamma: Any,
+    intercept: float = 0.0,
+    feature_cost: Any = None,
+) -> Any:
+    """Rows after each provider has moved its own in its best interest.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (m, k)
+        Rows before they move. Moved rows are dense, so sparse data is refused: use
+        :func:`movement`.
+    z, y
+        Goals, or a function of the labels and the labels, as in :func:`predict_attacked`.
+    coef : array-like of shape (n,) or estimator
+        What the providers face: coefficients, or a fitted linear model, a Pipeline that ends in
+        one, or a search whose best estimator is one.
+    gamma : float, array-like of shape (m,) or "auto"
+        Strength of the providers; small is strong, ``inf`` is honest. ``"auto"``, for models only,
+        as in :func:`predict_attacked`.
+    intercept : float
+        Intercept beside coefficients; a model has its own.
+    feature_cost : array-like of shape (n,) or mapping, optional
+        As in :func:`predict_attacked`.
+
+    Returns
+    -------
+    ndarray or data frame of shape (m, n)
+        In the container of ``X``. Behind the transformers of a Pipeline rows move in the space of
+        its last step: these are the transformed rows, moved, for ``pipeline[-1].predict``.
+
+    See Also
+    --------
+    movement : steps and direction without the moved rows, for sparse data too.
+    undo_response : the inverse.
+
+    Examples
+    --------
+    >>> from spgls import best_response
+    >>> best_response([[0.0, 0.0]], [2.0], [1.0, 1.0], gamma=2.0)
+    array([[0.5, 0.5]])
+
+    Behind a scaler people move in its units:
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> model = make_pipeline(StandardScaler(), LinearRegression())
+    >>> model = model.fit([[0.0], [10.0]], [0.0, 2.0])
+    >>> best_response([[0.0]], [2.0], model, gamma=1.0).round(6)
+    array([[0.]])
+    """
+    if not hasattr(coef, "predict"):
+        if y is not None or is_goal(z):
+            z = goals_for(None, as_matrix(X).shape[0], z, y)
+        return moved_rows(X, z, coef, gamma=gamma, intercept=intercept, feature_cost=feature_cost)
+    if check_number(intercept, "intercept") != 0.0:
+        raise ValueError(
+            f"intercept must stay 0 with a model, which has its own; got {describe(intercept)}."
+        )
+    try:
+        faced = _face(coef, X, feature_cost, _is_auto(gamma))
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(_MODEL):
+            raise
+        said = str(error).replace("model must be", "coef must be an array of numbers or", 1)
+        raise type(error)(said) from None
+    if issparse(faced.table):
+        raise TypeError(
+            f"X must be dense as the linear model sees it, because the rows returned are; it sees "
+            f"{describe(faced.table)}. Use transformers with dense output, such as "
+            "OneHotEncoder(sparse_output=False), or predict_attacked, which forms no rows."
+        )
+    wanted = goals_for(getattr(faced.last, "goal", None), len(faced.before), z, y)
+    provider = faced.provider(gamma)
+    return shifted(faced.table, provider.step(faced.before, wanted), provider.direction)
 
 
 def make_attacked_scorer(
@@ -79,22 +186,26 @@ def make_attacked_scorer(
 ) -> AttackedScorer:
     """Make a scorer that judges linear models by what they predict on attacked rows.
 
-    The providers are the same for every model that is scored, which is what makes scores
-    comparable: a scorer that took each candidate's own strength would favour the one that assumes
-    the weakest.
+    With a number or a Population the providers are the same for every model that is scored, which
+    is what makes scores comparable. With ``"auto"`` each model meets its own, and scores only say
+    how that model fares: a search over strengths would favour the candidate that assumes the
+    weakest.
 
     Parameters
     ----------
-    gamma : float or Population
+    gamma : float, Population or "auto"
         Who the providers are; ``inf`` is everyone honest. In a population the score is that of
-        rows drawn from its groups.
+        rows drawn from its groups. ``"auto"`` takes the strength from the model that is scored: the
+        one it was fitted against, its ``gamma_``, or for other linear models the one at which
+        providers close half the gap to their goal. Everyone moves then.
     goal : callable, optional
         Goals as a function of the labels, such as ``Floor(250)``. Without it the scorer asks for
         ``z``, which needs scikit-learn's metadata routing.
     metric : str or scorer
         Name of a scikit-learn regression scorer, or one from ``make_scorer``.
     feature_cost : array-like or mapping, optional
-        As in :func:`predict_attacked`, and not taken from the model that is scored.
+        As in :func:`predict_attacked`: taken from the model that is scored with ``gamma="auto"``
+        only.
 
     Returns
     -------
@@ -137,7 +248,7 @@ class AttackedScorer:
         self.goal: GoalLike | None = check_goal(goal)
         self.metric = metric
         self.feature_cost = feature_cost
-        self._groups = _read_groups(gamma)
+        self._groups = None if _is_auto(gamma) else _read_groups(gamma)
         self._scorer, self._weighted = _read_metric(metric)
         # Without a goal the scorer is of no use without z, so it asks for it unprompted.
         self._requests: dict[str, Any] = {"z": self.goal is None, "sample_weight": None}
@@ -155,8 +266,8 @@ class AttackedScorer:
             Rows before they move.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
-            Goals; by default those of the scorer's ``goal``.
+        z : array-like of shape (m,) or callable, optional
+            Goals, or a function of the labels that returns them; by default the scorer's ``goal``.
         sample_weight : array-like of shape (m,), optional
             Weights of the rows.
 
@@ -165,18 +276,16 @@ class AttackedScorer:
         float
             Greater is better.
         """
-        before, provider = facing(estimator, X, self.feature_cost)
-        m = len(before)
+        faced = _face(estimator, X, self.feature_cost, self._groups is None)
+        before, m = faced.before, len(faced.before)
         labels = check_vector(y, "y", m, "row of X")
         goals = self._goals(labels, z)
         weight = check_weight(sample_weight, m)
-        predicted = [
-            Provider(provider.coef, 0.0, strength, provider.cost).induced(before, goals)
-            for strength, _ in self._groups
-        ]
+        groups = ((faced.own_strength, 1.0),) if self._groups is None else self._groups
+        predicted = [faced.provider(strength).induced(before, goals) for strength, _ in groups]
         if len(predicted) > 1:
             rows = np.ones(m) if weight is None else weight
-            weight = np.concatenate([share * rows for _, share in self._groups])
+            weight = np.concatenate([share * rows for _, share in groups])
         metadata = {} if weight is None else {"sample_weight": weight}
         if metadata and not self._weighted:
             raise ValueError(
@@ -190,7 +299,7 @@ class AttackedScorer:
         if z is not None and self.goal is not None:
             raise ValueError(f"z was given and so was goal={self.goal!r}; drop one of them.")
         if z is not None:
-            return check_vector(z, "z", len(labels), "row of X")
+            return read_goals(z, labels)
         if self.goal is None:
             raise ValueError(
                 "z or a goal is needed to score attacked rows. Pass make_attacked_scorer(..., "
@@ -263,7 +372,7 @@ def _read_groups(gamma: Any) -> tuple[tuple[float, float], ...]:
         strength = np.zeros(1)
     if isinstance(strength, float):
         return ((strength, 1.0),)
-    wanted = "gamma must be one positive number, inf for honest providers, or a Population"
+    wanted = "gamma must be one positive number, inf for honest providers, 'auto' or a Population"
     number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
     raise (ValueError if number else TypeError)(f"{wanted}; got {describe(gamma)}.")
 
@@ -292,6 +401,67 @@ def _read_metric(metric: Any) -> tuple[Any, bool]:
 
 def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
     """A model's predictions, and the honest provider who faces it."""
+    faced = _face(model, X, feature_cost)
+    return faced.before, faced.provider(math.inf)
+
+
+def fitted_strength(gamma: Any) -> float:
+    """The one strength of the strategic providers that a model was fitted against."""
+    strengths = np.atleast_1d(gamma)
+    finite = np.unique(strengths[np.isfinite(strengths)])
+    if len(finite) > 1:
+        raise ValueError(
+            "gamma is needed, because this model was fitted against several strengths: "
+            f"{', '.join(f'{strength:.6g}' for strength in finite)}. Pass one of them, or another."
+        )
+    return float(finite[0]) if len(finite) else math.inf
+
+
+def _is_auto(gamma: Any) -> bool:
+    return isinstance(gamma, str) and gamma == "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class _Faced:
+    """A linear model as its providers see it.
+
+    Attributes
+    ----------
+    last : estimator
+        The model, without what comes before it.
+    table : array-like, data frame or sparse matrix of shape (m, n)
+        Rows as it sees them.
+    before : ndarray of shape (m,)
+        Its predictions.
+    coef, cost : ndarray of shape (n,)
+        Its coefficients, and the costs of its features.
+    """
+
+    last: Any
+    table: Any
+    before: Vector
+    coef: Vector
+    cost: Vector | None
+
+    @property
+    def own_strength(self) -> float:
+        """Strength it was fitted against, or at which providers close half their gaps."""
+        if _knows_its_providers(self.last):
+            return fitted_strength(self.last.gamma_)
+        return strength_at(0.5, self.provider(math.inf).reach) or math.inf
+
+    def provider(self, gamma: Any) -> Provider:
+        """Who faces it."""
+        strength = self.own_strength if _is_auto(gamma) else check_strength(gamma, len(self.before))
+        return Provider(self.coef, 0.0, strength, self.cost)
+
+
+def _knows_its_providers(last: Any) -> bool:
+    return hasattr(last, "gamma_") and hasattr(last, "feature_cost_")
+
+
+def _face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> _Faced:
+    """Take apart a model; on request, with the costs it was fitted against unless any are given."""
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     head, last = (model[:-1], model[-1]) if hasattr(model, "steps") else (None, model)
@@ -315,6 +485,8 @@ def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
     m, n = matrix.shape
     if n != len(coef):
         raise ValueError(f"X must have {len(coef)} columns, as model was fitted; got {n}.")
+    if own_cost and feature_cost is None and _knows_its_providers(last):
+        feature_cost = last.feature_cost_
     cost = resolve_cost(feature_cost, n, model_columns(head, last, table))
     said = np.asarray(last.predict(table), dtype=np.float64).reshape(m)
     offset = said - matrix.apply(coef)
@@ -324,7 +496,7 @@ def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
             f"{_MODEL}; {describe(last)} does not predict X @ coef_ + intercept_, so providers "
             "would not move along coef_."
         )
-    return said, Provider(coef, 0.0, math.inf, cost)
+    return _Faced(last, table, said, coef, cost)
 
 
 def model_columns(head: Any, last: Any, table: Any) -> list[str] | None:

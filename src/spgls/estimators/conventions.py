@@ -43,6 +43,7 @@ __all__ = [
     "read_again",
     "read_random_state",
     "read_rows",
+    "warn_of_idle_goals",
     "warn_of_scale",
     "warn_of_status",
     "with_callbacks",
@@ -52,6 +53,10 @@ __all__ = [
 READS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 #: Goals further from the labels than this many of their standard deviations are on another scale.
 _FAR = 10.0
+#: Goals closer to the labels than this share of the largest number are the labels, up to rounding.
+_SAME = 1e-12
+#: Where fewer rows than this share want anything but the truth, the goals are hardly meant so.
+_FEW = 0.01
 _UNFINISHED = (Status.ITERATION_LIMIT, Status.STATIONARY, Status.INACCURATE, Status.FAILED)
 
 
@@ -183,6 +188,25 @@ def warn_of_scale(y: Vector, z: Vector) -> None:
         )
 
 
+def warn_of_idle_goals(y: Vector, z: Vector, weight: Vector | None, goal: Any) -> None:
+    """Warn where next to nobody wants anything but the truth."""
+    same = np.abs(z - y) <= _SAME * max(np.abs(y).max(), np.abs(z).max())
+    counted = same if weight is None else same[weight > 0.0]
+    m, idle = counted.size, np.count_nonzero(counted)
+    if m - idle >= _FEW * m:
+        return
+    shown = "z" if goal is None else f"{goal!r}"
+    warnings.warn(
+        f"The goals from {shown} equal the labels y in {idle} of {m} rows ({100 * idle / m:.4g}%): "
+        "these providers want nothing but a correct prediction. "
+        f"y lies between {y.min():.4g} and {y.max():.4g}; check the sign and "
+        "the unit of the goals, and on which side of the labels a level lies. If people do want "
+        "the truth, this game is the right one, and the warning can be ignored.",
+        UserWarning,
+        stacklevel=_CALLER,
+    )
+
+
 def warn_of_status(solution: Solution) -> None:
     """Warn where a fit is not a certified optimum, unless the user stopped it."""
     status = solution.status
@@ -191,7 +215,7 @@ def warn_of_status(solution: Solution) -> None:
     category = ConvergenceWarning if status in _UNFINISHED else UserWarning
     proof = solution.certificate
     warnings.warn(
-        f"{status.value}, relative gap {proof.relative_gap:.2g}. {status.advice}",
+        f"{status.value}, relative gap {proof.relative_gap:.2g}. {solution.advice}",
         category,
         stacklevel=_CALLER,
     )

@@ -13,11 +13,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
 from spgls.base.types import Array, Vector
-from spgls.base.validation import check_flag
+from spgls.base.validation import check_flag, describe
 from spgls.estimators.conventions import (
     Progress,
     all_or_nothing,
     read_random_state,
+    warn_of_idle_goals,
     warn_of_scale,
     warn_of_status,
     with_callbacks,
@@ -34,6 +35,7 @@ from spgls.estimators.cv_options import (
 from spgls.estimators.folds import Candidates, CrossValidation
 from spgls.estimators.regressor import StackelbergRegressor
 from spgls.game.providers import Population
+from spgls.game.response import check_pull, strength_at
 from spgls.reduction.data import GameData
 from spgls.solvers import Controls, PopulationSolver, Solver, play, resolve
 from spgls.solvers.reach import reach_of_least_squares
@@ -63,7 +65,11 @@ class StackelbergRegressorCV(StackelbergRegressor):
     ----------
     gammas : array-like of shape (k,), optional
         Strengths to choose from; small is strong. By default 13 over six decades around the
-        strength at which providers close half the gap to their goal against least squares.
+        strength at which providers close the share ``pull`` of the gap to their goal against least
+        squares.
+    pull : float
+        What the default ``gammas`` and the default ``world`` are made for, as in
+        :class:`StackelbergRegressor`. Where both are given it must stay one half.
     honest_shares : array-like of shape (k,)
         Shares of providers who do not react to choose from.
     ridges : array-like of shape (k,)
@@ -74,7 +80,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         worlds a candidate's regret is how much it scores below the best candidate of each, and the
         one whose largest regret is smallest is chosen. By default the population that the
         candidates expect, if they all expect the same one; else half of the providers are honest,
-        and the others close half the gap to their goal against least squares, as
+        and the others close the share ``pull`` of the gap to their goal against least squares, as
         :class:`StackelbergRegressor` expects.
     cv : int, splitter or iterable, optional
         As in scikit-learn: number of folds (five by default), a splitter such as ``GroupKFold(4)``,
@@ -159,6 +165,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         self,
         gammas: Any = None,
         *,
+        pull: Any = 0.5,
         honest_shares: Any = (0.5,),
         ridges: Any = (0.0,),
         world: Any = None,
@@ -175,6 +182,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         random_state: Any = None,
     ) -> None:
         self.gammas = gammas
+        self.pull = pull
         self.honest_shares = honest_shares
         self.ridges = ridges
         self.world = world
@@ -210,8 +218,9 @@ class StackelbergRegressorCV(StackelbergRegressor):
             Rows before anyone moves them.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
-            Goals: the prediction each provider would like. By default ``goal`` of the labels.
+        z : array-like of shape (m,) or callable, optional
+            Goals: the prediction each provider would like, or a function of the labels. By default
+            ``goal`` of the labels.
         sample_weight : array-like of shape (m,), optional
             Weights of the rows, not negative, in fits and in scores.
         groups : array-like of shape (m,), optional
@@ -225,6 +234,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
             Itself.
         """
         grid, worlds = self._read_grid(), read_worlds(self.world)
+        pull = self._read_pull()
         measure = read_measure(self.scoring)
         cautious = check_flag(self.one_standard_error, "one_standard_error")
         solver = self._read_solver(grid)
@@ -232,6 +242,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         rng = read_random_state(self.random_state)
         data, table = self._read_data(X, y, z, sample_weight)
         warn_of_scale(data.y, data.z)
+        warn_of_idle_goals(data.y, data.z, data.weight, self.goal)
         if worlds is None and self._strengths_are_open(grid):
             warn_of_no_world()
         told = self._for_splitter(groups, params)
@@ -241,7 +252,7 @@ class StackelbergRegressorCV(StackelbergRegressor):
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
         controls = type(controls)(controls.tol, controls.max_iter, rng, None)
         search = CrossValidation(data, splits, solver, controls)
-        candidates, worlds = _settle(grid, worlds, data, search.solver)
+        candidates, worlds = _settle(grid, worlds, pull, data, search.solver)
         judge = None if measure else read_judge(self.scoring, data, table, worlds)
         scores, reach = search.scores(candidates, worlds, measure or (lambda mse, _: mse), judge)
         _check_scores(scores)
@@ -263,6 +274,16 @@ class StackelbergRegressorCV(StackelbergRegressor):
             gammas = read_grid(self.gammas, "gammas", above=0.0)
         shares = read_grid(self.honest_shares, "honest_shares", at_least=0.0, at_most=1.0)
         return gammas, shares, read_grid(self.ridges, "ridges", at_least=0.0)
+
+    def _read_pull(self) -> float:
+        """What default strengths and worlds are made for; refused where there are none."""
+        pull = check_pull(self.pull)
+        if pull != 0.5 and self.gammas is not None and self.world is not None:
+            raise ValueError(
+                "pull must stay 0.5 with both gammas and a world, which say how strong providers "
+                f"are; got {describe(self.pull)}. Drop one of them to use it."
+            )
+        return pull
 
     def _strengths_are_open(self, grid: _Grid) -> bool:
         """Whether somebody means to learn a strength or an honest share from the choice."""
@@ -341,13 +362,14 @@ class StackelbergRegressorCV(StackelbergRegressor):
 
 
 def _settle(
-    grid: _Grid, worlds: tuple[Population, ...] | None, data: GameData, solver: Any
+    grid: _Grid, worlds: tuple[Population, ...] | None, pull: float, data: GameData, solver: Any
 ) -> tuple[Candidates, tuple[Population, ...]]:
     """Candidates and worlds, with what depends on the data filled in."""
     gammas, shares, ridges = grid
     auto = inf
     if gammas is None or worlds is None:
-        auto = reach_of_least_squares(data, solver, Controls()).value or inf
+        reach = reach_of_least_squares(data, solver, Controls())
+        auto = strength_at(pull, reach.value) or inf
     if gammas is None:
         # Where least squares uses nothing that can be changed no strength makes a difference.
         gammas = tuple((auto * _AROUND_AUTO).tolist()) if auto < inf else (inf,)

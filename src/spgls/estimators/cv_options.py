@@ -206,8 +206,9 @@ def warn_of_no_world() -> None:
     warnings.warn(
         "gammas or honest_shares were given to choose from, but no world to choose them for. Rows "
         "as they were collected do not tell who will move them: candidates are compared where half "
-        "of the providers are honest and the others close half the gap to their goal against least "
-        "squares, and what is chosen mostly repeats that. Pass world=, a strength or a Population.",
+        "of the providers are honest and the others close a fixed share (pull) of the gap to their "
+        "goal against least squares, and what is chosen mostly repeats that. Pass "
+        "world=, a strength or a Population.",
         UserWarning,
         stacklevel=_CALLER,
     )

@@ -15,10 +15,10 @@ from spgls.base.validation import (
     check_flag,
     check_number,
     check_strength,
-    check_vector,
     check_weight,
     describe,
 )
+from spgls.estimators.attack import fitted_strength
 from spgls.estimators.conventions import (
     CallbackSupportMixin,
     Progress,
@@ -27,12 +27,14 @@ from spgls.estimators.conventions import (
     read_again,
     read_random_state,
     read_rows,
+    warn_of_idle_goals,
     warn_of_scale,
     warn_of_status,
     with_callbacks,
 )
-from spgls.game.goals import check_goal, goals_of
+from spgls.game.goals import check_goal, goals_for, goals_of, read_goals
 from spgls.game.providers import Population, Provider
+from spgls.game.response import check_pull, strength_at
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData, read_null_space
 from spgls.reduction.layout import Layout
@@ -53,11 +55,15 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     ----------
     gamma : float, "auto" or Population
         Strength of the strategic providers; small is strong. ``"auto"`` is the squared priced norm
-        of the least-squares coefficients, so that the fit does not depend on units. Where least
-        squares uses no changeable feature nobody has anything to gain: ``gamma_`` is ``inf``, and
-        the fit is least squares. Where that norm comes from directions in which the rows hardly
-        vary, it counts up to ten times that of the directions that explain 99% of what least
-        squares explains; ``gamma_rule_`` tells.
+        of the least-squares coefficients times ``(1 - pull)/pull``, so that the fit does not depend
+        on units. Where least squares uses no changeable feature nobody has anything to gain:
+        ``gamma_`` is ``inf``, and the fit is least squares. Where that norm comes from directions
+        in which the rows hardly vary, it counts up to ten times that of the directions that explain
+        99% of what least squares explains; ``gamma_rule_`` tells.
+    pull : float
+        With ``gamma="auto"``, the share of the gap to their goal that strategic providers would
+        close against least squares, between 0 and 1. Larger means stronger. With any other
+        ``gamma``, which says how strong they are itself, it must stay one half.
     honest_share : float, optional
         Share of the providers who do not react. None means one half, and with a Population, which
         holds its own shares, it must stay None. Zero is the game of the literature, whose
@@ -142,6 +148,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self,
         gamma: Any = "auto",
         *,
+        pull: Any = 0.5,
         honest_share: Any = None,
         goal: Any = None,
         feature_cost: Any = None,
@@ -154,6 +161,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         random_state: Any = None,
     ) -> None:
         self.gamma = gamma
+        self.pull = pull
         self.honest_share = honest_share
         self.goal = goal
         self.feature_cost = feature_cost
@@ -176,8 +184,9 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             Rows before anyone moves them.
         y : array-like of shape (m,)
             True labels.
-        z : array-like of shape (m,), optional
-            Goals: the prediction each provider would like. By default ``goal`` of the labels.
+        z : array-like of shape (m,) or callable, optional
+            Goals: the prediction each provider would like, or a function of the labels. By default
+            ``goal`` of the labels.
         sample_weight : array-like of shape (m,), optional
             Weights of the rows, not negative.
 
@@ -187,15 +196,17 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             Itself.
         """
         gamma, honest = self._read_providers()
+        pull = self._read_pull()
         ridge, solver = read_ridge(self.ridge), resolve(self.solver)
         controls = read_controls(self.tol, self.max_iter, None, None)
         rng = read_random_state(self.random_state)
         data, table = self._read_data(X, y, z, sample_weight)
         warn_of_scale(data.y, data.z)
+        warn_of_idle_goals(data.y, data.z, data.weight, self.goal)
         rule = "given"
         if gamma == "auto":
             reach = reach_of_least_squares(data, solver, controls)
-            gamma, rule = reach.value or np.inf, str(reach)
+            gamma, rule = strength_at(pull, reach.value) or np.inf, str(reach)
         population = _population(gamma, honest)
         paper = len(population.gammas) == 1 and not ridge and not data.layout.avoids_null
         if not isinstance(solver, PopulationSolver) and not paper:
@@ -233,7 +244,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         data = GameData(
             matrix=as_matrix(table, check_finite=False),
             y=labels,
-            z=check_vector(z, "z", m, "row of X") if goal is None else goals_of(goal, labels),
+            z=read_goals(z, labels) if goal is None else goals_of(goal, labels),
             weight=check_weight(sample_weight, m),
             layout=Layout(
                 n,
@@ -266,6 +277,16 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         )
         return check_number(self.gamma, "gamma", above=0.0, advice=advice), honest
 
+    def _read_pull(self) -> float:
+        """What "auto" aims at; refused beside a strength that was given."""
+        pull = check_pull(self.pull)
+        if pull != 0.5 and not isinstance(self.gamma, str):
+            raise ValueError(
+                f"pull must stay 0.5 with gamma={self.gamma!r}, which says how strong providers "
+                f"are; got {describe(self.pull)}. Pass gamma='auto' with it."
+            )
+        return pull
+
     def _keep(self, solution: Solution, gamma: Any, cost: Vector | None, dtype: Any) -> None:
         """Set the fitted attributes."""
         reach = Provider(solution.coef, 0.0, np.inf, cost).reach
@@ -297,15 +318,21 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         table = read_again(self, X)
         return table @ self.coef_ + self.intercept_
 
-    def predict_attacked(self, X: Any, z: Any, *, gamma: Any = None) -> Vector:
+    def predict_attacked(
+        self, X: Any, z: Any = None, *, y: Any = None, gamma: Any = None
+    ) -> Vector:
         """Predict rows once their providers have moved them against this model.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (m, n)
             Rows before they move.
-        z : array-like of shape (m,)
-            Goals: the prediction each provider would like.
+        z : array-like of shape (m,) or callable, optional
+            Goals: the prediction each provider would like. A function of the labels, such as
+            ``Floor(250)``, needs ``y`` beside it.
+        y : array-like of shape (m,), optional
+            True labels, which the goals follow from: by ``z`` where it is a function, else by the
+            ``goal`` that this model holds.
         gamma : float or array-like of shape (m,), optional
             Strength of the providers, ``inf`` for honest ones; by default that of the strategic
             providers of the fit.
@@ -315,17 +342,18 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         ndarray of shape (m,)
         """
         before = np.asarray(self.predict(X), dtype=np.float64)
-        provider, goals = self._facing(z, gamma, len(before))
+        goals = goals_for(self.goal, len(before), z, y)
+        provider = self._facing(gamma, len(before))
         return provider.induced(before, goals)
 
-    def best_response(self, X: Any, z: Any, *, gamma: Any = None) -> Any:
+    def best_response(self, X: Any, z: Any = None, *, y: Any = None, gamma: Any = None) -> Any:
         """Rows after each provider has moved its own against this model.
 
         Parameters
         ----------
         X : array-like or data frame of shape (m, n)
             Rows before they move; sparse data is refused, because moved rows are dense.
-        z, gamma
+        z, y, gamma
             As in :meth:`predict_attacked`.
 
         Returns
@@ -341,27 +369,18 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
                 "pass X.toarray()."
             )
         table = read_again(self, X, accept_sparse=False)
-        provider, goals = self._facing(z, gamma, table.shape[0])
+        goals = goals_for(self.goal, table.shape[0], z, y)
+        provider = self._facing(gamma, table.shape[0])
         step = provider.step(table @ provider.coef + provider.intercept, goals)
         moved = table + np.outer(step, provider.direction)
         return in_container_of(X, moved.astype(table.dtype, copy=False))
 
-    def _facing(self, z: Any, gamma: Any, m: int) -> tuple[Provider, Vector]:
-        """The provider who faces this model, and the goals."""
-        goals = check_vector(z, "z", m, "row of X")
-        if gamma is None:
-            finite = np.unique(np.atleast_1d(self.gamma_)[np.isfinite(np.atleast_1d(self.gamma_))])
-            if len(finite) > 1:
-                raise ValueError(
-                    "gamma is needed, because this model was fitted against several strengths: "
-                    f"{', '.join(f'{strength:.6g}' for strength in finite)}. Pass one, or one per "
-                    "row."
-                )
-            strength: float | Vector = float(finite[0]) if len(finite) else np.inf
-        else:
-            strength = check_strength(gamma, m)
+    def _facing(self, gamma: Any, m: int) -> Provider:
+        """The provider who faces this model."""
+        own = gamma is None
+        strength = fitted_strength(self.gamma_) if own else check_strength(gamma, m)
         coef = self.coef_.astype(np.float64, copy=False)
-        return Provider(coef, float(self.intercept_), strength, self.feature_cost_), goals
+        return Provider(coef, float(self.intercept_), strength, self.feature_cost_)
 
     def get_metadata_routing(self) -> Any:
         """Tell scikit-learn which metadata this estimator wants; without a goal it wants ``z``.

@@ -25,7 +25,10 @@ __all__ = [
     "Scale",
     "Shift",
     "check_goal",
+    "goals_for",
     "goals_of",
+    "is_goal",
+    "read_goals",
 ]
 
 #: Anything that turns labels into goals.
@@ -242,7 +245,7 @@ class Constant(Goal):
 
 def check_goal(goal: Any) -> GoalLike | None:
     """Return something that turns labels into goals, or None."""
-    if goal is None or (callable(goal) and not isinstance(goal, type)):
+    if goal is None or is_goal(goal):
         checked: GoalLike | None = goal
         return checked
     raise TypeError(
@@ -251,7 +254,7 @@ def check_goal(goal: Any) -> GoalLike | None:
     )
 
 
-def goals_of(goal: GoalLike, y: Vector) -> Vector:
+def goals_of(goal: GoalLike, y: Vector, name: str = "goal") -> Vector:
     """Apply a goal to labels, and refuse what is not one finite number per row.
 
     The goal gets a copy: a function that works in place must not change the labels.
@@ -261,5 +264,59 @@ def goals_of(goal: GoalLike, y: Vector) -> Vector:
         return check_vector(z, "z", len(y), "row of X")
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"goal must return one finite number per row, {len(y)}; {goal!r} did not: {error}"
+            f"{name} must return one finite number per row, {len(y)}; {goal!r} did not: {error}"
         ) from None
+
+
+def read_goals(z: Any, y: Vector) -> Vector:
+    """Goals as they were given: one per row, or a function of the labels such as ``Floor(250)``."""
+    if is_goal(z):
+        return goals_of(z, y, "z")
+    return check_vector(z, "z", len(y), "row of X")
+
+
+def goals_for(goal: GoalLike | None, m: int, z: Any, y: Any) -> Vector:
+    """Goals of rows that a model predicts: those given, or those of a goal and the labels.
+
+    Parameters
+    ----------
+    goal : callable or None
+        The goal that the model holds.
+    m : int
+        Number of rows.
+    z : array-like, callable or None
+        Goals; a function of the labels needs ``y``.
+    y : array-like or None
+        Labels.
+    """
+    wish = z if is_goal(z) else goal
+    if y is None:
+        if z is None:
+            holds = "this model holds no goal" if goal is None else f"this model holds {goal!r}"
+            instead = "z=Floor(250) and y" if goal is None else "y=, the true labels,"
+            raise ValueError(
+                f"z is needed, the prediction each provider would like; {holds}. Pass z=, one per "
+                f"row, or {instead} from which goals follow."
+            )
+        if is_goal(z):
+            raise ValueError(
+                f"y is needed, because z={z!r} is a function of the labels; got None. Pass "
+                "y=, or z=, one goal per row."
+            )
+        return check_vector(z, "z", m, "row of X")
+    if z is not None and not is_goal(z):
+        raise ValueError(
+            "z was given and so was y, which goals would follow from; drop one of them."
+        )
+    if wish is None:
+        raise ValueError(
+            "y was given, but this model holds no goal that would turn labels into goals. Pass "
+            "z=Floor(250) or another function of y beside it, or z=, one goal per row, alone."
+        )
+    name = "goal" if z is None else "z"
+    return goals_of(wish, check_vector(y, "y", m, "row of X"), name)
+
+
+def is_goal(z: Any) -> bool:
+    """Whether goals were given as a function of the labels."""
+    return callable(z) and not isinstance(z, type)

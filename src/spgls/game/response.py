@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from spgls.base.frames import in_container_of
+from spgls.base.frames import column_names, in_container_of, index_names, resolve_cost
 from spgls.base.types import Vector
 from spgls.base.validation import (
-    check_cost,
     check_number,
     check_strength,
     check_vector,
     check_weight,
     describe,
 )
+from spgls.game.goals import read_goals
 from spgls.game.providers import Population, Provider, priced_norm
 from spgls.matrix import Matrix, as_matrix, refuse_matrix_object
 
@@ -31,12 +31,15 @@ __all__ = [
     "Movement",
     "Population",
     "Provider",
-    "best_response",
+    "check_pull",
     "gamma_from_pull",
     "induced_prediction",
     "learner_loss",
+    "moved_rows",
     "movement",
     "priced_norm",
+    "shifted",
+    "strength_at",
     "undo_response",
 ]
 
@@ -99,8 +102,9 @@ def movement(
         Strength of the providers; small is strong, ``inf`` is honest.
     intercept : float
         Intercept of the model; providers cannot change it.
-    feature_cost : array-like of shape (n,), optional
-        Cost per squared unit of change, ``inf`` for immutable features. One by default.
+    feature_cost : array-like of shape (n,) or mapping, optional
+        Cost per squared unit of change, ``inf`` for immutable features, or such costs by column
+        name. One by default.
 
     Returns
     -------
@@ -113,8 +117,7 @@ def movement(
     >>> move.step, move.before, move.after
     (array([0.5]), array([0.]), array([1.]))
     """
-    matrix = as_matrix(X)
-    provider, goals = _provider(matrix, z, coef, gamma, intercept, feature_cost)
+    matrix, provider, goals = _provider(X, z, coef, gamma, intercept, feature_cost)
     before = provider.predict(matrix)
     step = provider.step(before, goals)
     gamma_ = np.where(np.isinf(provider.gamma), 0.0, provider.gamma)
@@ -127,7 +130,7 @@ def movement(
     )
 
 
-def best_response(
+def moved_rows(
     X: Any,
     z: Any,
     coef: Any,
@@ -136,26 +139,14 @@ def best_response(
     intercept: float = 0.0,
     feature_cost: Any = None,
 ) -> Any:
-    """Rows after each provider has moved its own in its best interest.
+    """Rows after each provider has moved its own against coefficients, in the container of ``X``.
 
     Parameters
     ----------
     X : array-like or data frame of shape (m, n)
-        Rows before they move. Sparse data is refused, because moved rows are dense: use
-        :func:`movement`.
+        Rows before they move, dense.
     z, coef, gamma, intercept, feature_cost
         As in :func:`movement`.
-
-    Returns
-    -------
-    ndarray or data frame of shape (m, n)
-        In the container of ``X``.
-
-    Examples
-    --------
-    >>> from spgls import best_response
-    >>> best_response([[0.0, 0.0]], [2.0], [1.0, 1.0], gamma=2.0)
-    array([[0.5, 0.5]])
     """
     move = movement(
         _dense_only(
@@ -169,7 +160,7 @@ def best_response(
         intercept=intercept,
         feature_cost=feature_cost,
     )
-    return _shifted(X, move.step, move.direction)
+    return shifted(X, move.step, move.direction)
 
 
 def undo_response(
@@ -201,11 +192,11 @@ def undo_response(
     >>> undo_response([[0.5, 0.5]], [2.0], [1.0, 1.0], gamma=2.0)
     array([[0., 0.]])
     """
-    matrix = as_matrix(_dense_only(X_hat, "X_hat", "Pass"), "X_hat")
-    provider, goals = _provider(matrix, z, coef, gamma, intercept, feature_cost, "X_hat")
+    rows = _dense_only(X_hat, "X_hat", "Pass")
+    matrix, provider, goals = _provider(rows, z, coef, gamma, intercept, feature_cost, "X_hat")
     # The provider left the share gamma/(gamma + q) of its gap open.
     step = (goals - provider.predict(matrix)) / provider.gamma
-    return _shifted(X_hat, -step, provider.direction)
+    return shifted(X_hat, -step, provider.direction)
 
 
 def induced_prediction(
@@ -228,8 +219,7 @@ def induced_prediction(
     -------
     ndarray of shape (m,)
     """
-    matrix = as_matrix(X)
-    provider, goals = _provider(matrix, z, coef, gamma, intercept, feature_cost)
+    matrix, provider, goals = _provider(X, z, coef, gamma, intercept, feature_cost)
     return provider.induced(provider.predict(matrix), goals)
 
 
@@ -249,7 +239,7 @@ def learner_loss(
     Parameters
     ----------
     X, z, coef, gamma, intercept, feature_cost
-        As in :func:`movement`.
+        As in :func:`movement`; ``z`` may be a function of the labels, such as ``Floor(250)``.
     y : array-like of shape (m,)
         True labels.
     sample_weight : array-like of shape (m,), optional
@@ -262,7 +252,8 @@ def learner_loss(
     matrix = as_matrix(X)
     labels = check_vector(y, "y", matrix.shape[0], "row of X")
     weight = check_weight(sample_weight, matrix.shape[0])
-    provider, goals = _provider(matrix, z, coef, gamma, intercept, feature_cost)
+    wanted = read_goals(z, labels)
+    _, provider, goals = _provider(X, wanted, coef, gamma, intercept, feature_cost)
     error = provider.induced(provider.predict(matrix), goals) - labels
     return float(error @ error if weight is None else weight @ error**2)
 
@@ -275,8 +266,8 @@ def gamma_from_pull(pull: float, coef: Any, feature_cost: Any = None) -> float:
     pull : float
         Share between 0 and 1, both excluded: ``alpha/(1 + alpha)``.
     coef : array-like of shape (n,)
-        Coefficients of the model they face.
-    feature_cost : array-like of shape (n,), optional
+        Coefficients of the model they face; a Series, if costs are given by the names in its index.
+    feature_cost : array-like of shape (n,) or mapping, optional
         Cost of each feature; see :func:`movement`.
 
     Returns
@@ -290,32 +281,45 @@ def gamma_from_pull(pull: float, coef: Any, feature_cost: Any = None) -> float:
     >>> gamma_from_pull(0.5, [3.0, 4.0])
     25.0
     """
-    share = check_number(
+    share = check_pull(pull)
+    weights = check_vector(coef, "coef", None, "feature")
+    names = index_names(coef)
+    reach = priced_norm(weights, resolve_cost(feature_cost, len(weights), names, "coef", "entry"))
+    if reach == 0.0:
+        raise ValueError(
+            "coef gives providers nothing to gain: it is zero on every changeable feature, "
+            "so no gamma leads to that pull."
+        )
+    return strength_at(share, reach)
+
+
+def check_pull(pull: Any) -> float:
+    """Return a share of the gap that providers can close."""
+    return check_number(
         pull,
         "pull",
         above=0.0,
         below=1.0,
         advice="It is the share of the gap that providers close.",
     )
-    weights = check_vector(coef, "coef", None, "feature")
-    reach = priced_norm(weights, check_cost(feature_cost, weights.shape[0], "entry of coef"))
-    if reach == 0.0:
-        raise ValueError(
-            "coef gives providers nothing to gain: it is zero on every changeable feature, "
-            "so no gamma leads to that pull."
-        )
-    return reach * (1.0 - share) / share
+
+
+def strength_at(pull: float, reach: float) -> float:
+    """``gamma = q (1 - pull)/pull``, for coefficients of a squared priced norm ``q``."""
+    return reach * (1.0 - pull) / pull
 
 
 def _provider(
-    matrix: Matrix,
+    X: Any,
     z: Any,
     coef: Any,
     gamma: Any,
     intercept: Any,
     feature_cost: Any,
     table: str = "X",
-) -> tuple[Provider, Vector]:
+) -> tuple[Matrix, Provider, Vector]:
+    """The rows of a table, the provider who faces a model, and the goals."""
+    matrix = as_matrix(X, table)
     m, n = matrix.shape
     row, column = f"row of {table}", f"column of {table}"
     goals = check_vector(z, "z", m, row)
@@ -323,9 +327,9 @@ def _provider(
         coef=check_vector(coef, "coef", n, column),
         intercept=check_number(intercept, "intercept"),
         gamma=check_strength(gamma, m, row),
-        cost=check_cost(feature_cost, n, column),
+        cost=resolve_cost(feature_cost, n, column_names(X), table),
     )
-    return provider, goals
+    return matrix, provider, goals
 
 
 def _dense_only(X: Any, name: str, alternative: str) -> Any:
@@ -338,7 +342,7 @@ def _dense_only(X: Any, name: str, alternative: str) -> Any:
     return X
 
 
-def _shifted(X: Any, step: Vector, direction: Vector) -> Any:
+def shifted(X: Any, step: Vector, direction: Vector) -> Any:
     """``X + step direction'`` in the container of ``X``."""
     values = np.asarray(X)
     dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)

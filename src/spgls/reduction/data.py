@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lstsq
 
+from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.validation import (
     check_choice,
-    check_cost,
     check_flag,
     check_vector,
     check_weight,
 )
 from spgls.base.vector import dot, norm
+from spgls.game.goals import read_goals
 from spgls.game.response import Provider
 from spgls.matrix import (
     Matrix,
@@ -73,14 +74,15 @@ class GameData:
         """Validate what a user passed."""
         matrix = as_matrix(X, check_finite=False)
         m, n = matrix.shape
+        labels = check_vector(y, "y", m, "row of X")
         return cls(
             matrix=matrix,
-            y=check_vector(y, "y", m, "row of X"),
-            z=check_vector(z, "z", m, "row of X"),
+            y=labels,
+            z=read_goals(z, labels),
             weight=check_weight(sample_weight, m),
             layout=Layout(
                 n,
-                cost=check_cost(feature_cost, n),
+                cost=resolve_cost(feature_cost, n, column_names(X)),
                 fit_intercept=check_flag(fit_intercept, "fit_intercept"),
                 avoids_null=read_null_space(null_space),
             ),

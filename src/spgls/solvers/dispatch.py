@@ -11,7 +11,7 @@ from spgls.solvers.auto import check_memory
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.registry import PathSolver, PopulationSolver, Solver
 from spgls.solvers.small import as_game, is_paper_game
-from spgls.solvers.solution import Solution
+from spgls.solvers.solution import Setting, Solution
 from spgls.solvers.spectral import Spectral
 from spgls.solvers.units import units_of
 
@@ -66,10 +66,26 @@ def play(
     games = [as_game(population, ridge) for population in populations]
     units = units_of(data)
     if units is None:
-        return _play(solver, data, games, ridge, controls)
-    told = [units.people(game) for game in games]
-    found = _play(solver, units.told(data), told, units.ridge(ridge), controls)
-    return tuple(units.back(one, game) for one, game in zip(found, games, strict=True))
+        found = _play(solver, data, games, ridge, controls)
+    else:
+        told = [units.people(game) for game in games]
+        scaled = _play(solver, units.told(data), told, units.ridge(ridge), controls)
+        found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
+    return tuple(
+        _with_setting(one, population, ridge, data.layout.avoids_null)
+        for one, population in zip(found, populations, strict=True)
+    )
+
+
+def _with_setting(
+    solution: Solution, population: Population, ridge: float, avoids_null: bool
+) -> Solution:
+    """A solution that knows its game, as far as its advice asks."""
+    honest = population.honest > 0.0
+    if not (honest or ridge or avoids_null):
+        # Games of the paper come in thousands, and their solutions know that already.
+        return solution
+    return replace(solution, setting=Setting(honest, ridge > 0.0, avoids_null))
 
 
 def _play(

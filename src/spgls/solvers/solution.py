@@ -11,7 +11,7 @@ import numpy as np
 from spgls.base.types import Vector
 from spgls.sphere.certificate import Certificate
 
-__all__ = ["Solution", "Stats", "Status", "Step", "latest", "status_of"]
+__all__ = ["Setting", "Solution", "Stats", "Status", "Step", "advise", "latest", "status_of"]
 
 
 class Status(Enum):
@@ -25,7 +25,7 @@ class Status(Enum):
     >>> print(Status.UNATTAINED.advice)
     No predictor is best: the loss keeps falling as the coefficients grow, because the goals \
 reveal the labels. The predictor returned is within the tolerance of the infimum. Treat some \
-providers as honest or penalise large coefficients.
+providers as honest or penalise large coefficients (ridge).
     """
 
     OPTIMAL = "optimal"
@@ -41,8 +41,8 @@ providers as honest or penalise large coefficients.
 
     @property
     def advice(self) -> str:
-        """One or two sentences for the user."""
-        return _ADVICE[self]
+        """One or two sentences for the user; :attr:`Solution.advice` knows the game too."""
+        return advise(self, Setting())
 
     @property
     def ok(self) -> bool:
@@ -50,40 +50,50 @@ providers as honest or penalise large coefficients.
         return self in (Status.OPTIMAL, Status.SEVERAL_OPTIMA, Status.LEAST_SQUARES)
 
 
-_ADVICE = {
-    Status.OPTIMAL: "The predictor is the global optimum within the tolerance. Nothing to do.",
+@dataclass(frozen=True)
+class Setting:
+    """What advice on a solve depends on, beside its status; by default the game of the paper.
+
+    Attributes
+    ----------
+    honest : bool
+        Whether some providers are honest.
+    ridge : bool
+        Whether large coefficients are penalised.
+    avoids_null : bool
+        Whether coefficients stay where the rows vary.
+    """
+
+    honest: bool = False
+    ridge: bool = False
+    avoids_null: bool = False
+
+
+#: What each status means.
+_MEANING = {
+    Status.OPTIMAL: "The predictor is the global optimum within the tolerance.",
     Status.SEVERAL_OPTIMA: (
         "Several predictors are equally good; the one that providers can exploit least (smallest "
-        "alpha) is returned. More rows, or fewer columns, would make it unique."
+        "alpha) is returned."
     ),
     Status.LEAST_SQUARES: (
-        "No feature can be changed, so nobody can react: the predictor is ordinary least squares. "
-        "Give at least one feature a finite cost to play a game."
-    ),
-    Status.UNATTAINED: (
-        "No predictor is best: the loss keeps falling as the coefficients grow, because the goals "
-        "reveal the labels. The predictor returned is within the tolerance of the infimum. Treat "
-        "some providers as honest or penalise large coefficients."
+        "No feature can be changed, so nobody can react: the predictor is ordinary least squares."
     ),
     Status.UNREPRESENTABLE: (
         "The best coefficients are so large against the labels that double precision cannot hold "
-        "the predictions. The certificate bounds what was lost. Bring the columns of X to similar "
-        "scales, raise the cost of tiny ones, or lower gamma."
+        "the predictions. The certificate bounds what was lost."
     ),
     Status.INACCURATE: (
         "The predictor could not be certified to the tolerance: rounding, or the accuracy of a "
-        "cone solver, hides the difference. The certificate holds the gap that is certain. Bring "
-        "the columns of X to similar scales, allow a larger tol, or use solver='spectral'."
+        "cone solver, hides the difference. The certificate holds the gap that is certain."
     ),
     Status.STATIONARY: (
         "The method ended at a point it cannot improve, which is not proved to be the global "
-        "optimum; the certificate holds what is. Compare with solver='spectral', or start this "
-        "method elsewhere."
+        "optimum; the certificate holds what is."
     ),
     Status.ITERATION_LIMIT: (
         "The iteration limit, of the method or of the cone solver it calls, came before the "
-        "tolerance; the certificate holds the gap reached. Raise max_iter, allow a larger tol, or "
-        "try solver='spectral'."
+        "tolerance; the certificate holds the gap reached."
     ),
     Status.STOPPED: (
         "The callback asked to stop; the predictor is the last one, and the certificate holds its "
@@ -91,10 +101,70 @@ _ADVICE = {
     ),
     Status.FAILED: (
         "The method met numbers that are not finite, or the cone solver it calls broke down; the "
-        "predictor is the last finite one. Bring the columns of X to similar scales, or use "
-        "solver='spectral'."
+        "predictor is the last finite one."
     ),
 }
+#: What can be done about it, in any game.
+_REMEDIES = {
+    Status.SEVERAL_OPTIMA: ["have more rows or fewer columns to make it unique"],
+    Status.LEAST_SQUARES: ["give at least one feature a finite cost to play a game"],
+    Status.UNREPRESENTABLE: [
+        "bring the columns of X to similar scales",
+        "raise the cost of tiny ones",
+        "lower gamma",
+    ],
+    Status.INACCURATE: ["bring the columns of X to similar scales", "allow a larger tol"],
+    Status.STATIONARY: ["start this method elsewhere"],
+    Status.ITERATION_LIMIT: ["raise max_iter", "allow a larger tol"],
+    Status.FAILED: ["bring the columns of X to similar scales"],
+}
+#: Where the exact solver may do better, unless it is the one that was used.
+_INEXACT = (Status.INACCURATE, Status.STATIONARY, Status.ITERATION_LIMIT, Status.FAILED)
+
+
+def advise(status: Status, setting: Setting, solver: str = "") -> str:
+    """What a status means in a game, and what can be done about it there."""
+    if status is Status.UNATTAINED:
+        return _on_an_infimum(setting)
+    remedies = list(_REMEDIES.get(status, []))
+    if status in _INEXACT and solver != "spectral":
+        remedies.append("use solver='spectral'")
+    if status is Status.UNREPRESENTABLE and not setting.ridge:
+        remedies.append("penalise large coefficients (ridge)")
+    if status is Status.OPTIMAL:
+        remedies = ["nothing to do"]
+    return f"{_MEANING[status]}{_sentence(remedies)}"
+
+
+def _on_an_infimum(setting: Setting) -> str:
+    """The same where no predictor is best."""
+    why, remedies = "because the goals reveal the labels", []
+    if setting.honest and not setting.avoids_null:
+        why = (
+            "because strategic providers reveal the labels along directions in which the rows of "
+            "honest ones never vary"
+        )
+    if not setting.honest:
+        remedies.append("treat some providers as honest")
+    elif not setting.avoids_null:
+        remedies.append("pass null_space='avoid'")
+    if setting.ridge:
+        remedies.append("raise the ridge")
+    else:
+        remedies.append("penalise large coefficients (ridge)")
+    return (
+        f"No predictor is best: the loss keeps falling as the coefficients grow, {why}. The "
+        f"predictor returned is within the tolerance of the infimum.{_sentence(remedies)}"
+    )
+
+
+def _sentence(remedies: list[str]) -> str:
+    """Remedies as one sentence, after a space."""
+    if not remedies:
+        return ""
+    *others, last = remedies
+    text = f"{', '.join(others)}{',' if len(others) > 1 else ''} or {last}" if others else last
+    return f" {text[0].upper()}{text[1:]}."
 
 
 def status_of(
@@ -211,6 +281,8 @@ class Solution:
         What it cost.
     history : tuple of Step
         The way there; empty for a direct solver.
+    setting : Setting
+        What of the game :attr:`advice` depends on.
     """
 
     coef: Vector
@@ -223,6 +295,12 @@ class Solution:
     certificate: Certificate
     stats: Stats
     history: tuple[Step, ...] = ()
+    setting: Setting = Setting()
+
+    @property
+    def advice(self) -> str:
+        """What the status means in this game, and what can be done about it."""
+        return advise(self.status, self.setting, self.solver)
 
     @property
     def pull(self) -> float | Vector:

@@ -108,16 +108,17 @@ def solve(
         the verbs of :class:`spgls.matrix.Matrix` will do.
     y : array-like of shape (m,)
         True labels.
-    z : array-like of shape (m,)
-        Goals: the prediction each provider would like.
+    z : array-like of shape (m,) or callable
+        Goals: the prediction each provider would like, or a function of the labels that returns
+        them, such as ``Floor(250)``.
     gamma : float or Population
         Strength of the providers, positive; small is strong. A :class:`Population` where they
         differ in strength or some are honest.
     fit_intercept : bool
         Whether the predictor has an intercept, which nobody can manipulate.
-    feature_cost : array-like of shape (n,), optional
-        Cost per squared unit of change, ``inf`` for features that cannot be changed. One by
-        default.
+    feature_cost : array-like of shape (n,) or mapping, optional
+        Cost per squared unit of change, ``inf`` for features that cannot be changed, or such costs
+        by column name. One by default.
     sample_weight : array-like of shape (m,), optional
         Weights of the rows, not negative.
     ridge : float

@@ -9,6 +9,7 @@ import numpy as np
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.machine import available_memory
 from spgls.base.validation import check_count, check_flag, check_number, check_vector, check_weight
+from spgls.game.goals import is_goal, read_goals
 from spgls.game.providers import Population
 from spgls.matrix import as_matrix
 from spgls.solvers.auto import Plan, make_plan
@@ -74,9 +75,10 @@ def explain_solver(
     matrix = as_matrix(X)
     m, n = matrix.shape
     check_flag(fit_intercept, "fit_intercept")
-    for values, name in ((y, "y"), (z, "z")):
-        if values is not None:
-            check_vector(values, name, m, "row of X")
+    if y is not None:
+        y = check_vector(y, "y", m, "row of X")
+    if z is not None and (y is not None or not is_goal(z)):
+        read_goals(z, np.zeros(m) if y is None else y)
     check_weight(sample_weight, m)
     penalty = read_ridge(ridge)
     one = isinstance(gamma, Population) or np.ndim(gamma) == 0

@@ -19,6 +19,7 @@ from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_choice, check_flag, check_vector, check_weight
 from spgls.estimators.attack import facing
+from spgls.game.goals import read_goals
 from spgls.game.providers import Population, Provider
 from spgls.game.response import gamma_from_pull
 from spgls.matrix import as_matrix
@@ -157,8 +158,11 @@ def robustness(
         :class:`Solution` or a pair ``(coef, intercept)``; or several, by name or in a list.
     X : array-like, data frame or sparse matrix of shape (m, k)
         Rows before they move, as the models take them; best rows they were not fitted to.
-    y, z : array-like of shape (m,)
-        True labels; goals, the prediction each provider would like.
+    y : array-like of shape (m,)
+        True labels.
+    z : array-like of shape (m,) or callable
+        Goals: the prediction each provider would like, or a function of the labels that returns
+        them, such as ``Floor(250)``.
     gammas : array-like, optional
         True strengths of providers, the same for every model; small is strong. By default those
         at which they close 0.1, 0.25, 0.5, 0.75 and 0.9 of their gaps against the first model.
@@ -188,7 +192,7 @@ def robustness(
     >>> from spgls import Floor, robustness
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = LinearRegression().fit(X[:300], y[:300])
-    >>> found = robustness(model, X[300:], y[300:], Floor(250)(y[300:]))
+    >>> found = robustness(model, X[300:], y[300:], Floor(250))
     >>> found.scores[0, 2].round(2)  # those who close half of their gaps, by share
     array([0.51, 0.39, 0.28, 0.17, 0.06])
     """
@@ -198,7 +202,8 @@ def robustness(
     faced = {name: _read_model(name, model, X, feature_cost) for name, model in chosen.items()}
     before, first = next(iter(faced.values()))
     m = len(before)
-    labels, goals = check_vector(y, "y", m, "row of X"), check_vector(z, "z", m, "row of X")
+    labels = check_vector(y, "y", m, "row of X")
+    goals = read_goals(z, labels)
     weight = check_weight(sample_weight, m)
     if gammas is None:
         if first.reach == 0.0:
