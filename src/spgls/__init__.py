@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spgls.estimators.cv import StackelbergRegressorCV
     from spgls.estimators.regressor import StackelbergRegressor
     from spgls.study.robustness import Robustness, robustness
+    from spgls.study.thresholds import Thresholds
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "Stats",
     "Status",
     "Step",
+    "Thresholds",
     "Trial",
     "best_response",
     "certify",
@@ -69,6 +71,7 @@ _LATER = {
     "Robustness": "spgls.study.robustness",
     "StackelbergRegressor": "spgls.estimators.regressor",
     "StackelbergRegressorCV": "spgls.estimators.cv",
+    "Thresholds": "spgls.study.thresholds",
     "make_attacked_scorer": "spgls.estimators.attack",
     "predict_attacked": "spgls.estimators.attack",
     "robustness": "spgls.study.robustness",

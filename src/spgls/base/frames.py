@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_cost, describe
 
-__all__ = ["column_names", "in_container_of", "resolve_cost"]
+__all__ = ["column_names", "data_frame", "in_container_of", "resolve_cost"]
 
 _EXACT, _AFTER_PREFIX, _GROUP = range(3)
 
@@ -23,6 +24,15 @@ def column_names(X: Any) -> list[str] | None:
         return None
     names = list(columns)
     return names if all(isinstance(name, str) for name in names) else None
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """Return columns as a pandas data frame."""
+    try:
+        return import_module("pandas").DataFrame(columns)
+    except ImportError:
+        message = "to_dataframe needs pandas: pip install pandas. Or use to_dict()."
+        raise ImportError(message) from None
 
 
 def in_container_of(X: Any, values: Array) -> Any:
