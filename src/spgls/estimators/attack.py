@@ -23,7 +23,13 @@ from spgls.game.goals import GoalLike, check_goal, goals_of
 from spgls.game.providers import Population, Provider
 from spgls.matrix import as_matrix
 
-__all__ = ["AttackedScorer", "make_attacked_scorer", "model_columns", "predict_attacked"]
+__all__ = [
+    "AttackedScorer",
+    "linear_parts",
+    "make_attacked_scorer",
+    "model_columns",
+    "predict_attacked",
+]
 
 _MODEL = "model must be a fitted linear model, or a Pipeline that ends in one"
 #: What a model predicts may differ by so much from ``X @ coef_ + intercept_``, in float32 too.
@@ -290,8 +296,8 @@ def _read_metric(metric: Any) -> tuple[Any, bool]:
     raise ValueError(f"{wanted}; got {describe(metric)}, which does not take real predictions.")
 
 
-def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
-    """A model's predictions, and the honest provider who faces it."""
+def linear_parts(model: Any) -> tuple[Any, Any, Vector]:
+    """What transforms rows, or None, the fitted linear model at the end, and its coefficients."""
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     head, last = (model[:-1], model[-1]) if hasattr(model, "steps") else (None, model)
@@ -310,6 +316,12 @@ def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
         coef = coef[0]
     if coef.ndim != 1:
         raise ValueError(f"{_MODEL}, with one output; got {describe(model)} with {len(coef)}.")
+    return head, last, coef
+
+
+def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
+    """A model's predictions, and the honest provider who faces it."""
+    head, last, coef = linear_parts(model)
     table = X if head is None or len(head) == 0 else head.transform(X)
     matrix = as_matrix(table)
     m, n = matrix.shape
