@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spgls.estimators.attack import make_attacked_scorer, predict_attacked
     from spgls.estimators.cv import StackelbergRegressorCV
     from spgls.estimators.regressor import StackelbergRegressor
+    from spgls.estimators.summary import Summary
     from spgls.study.robustness import Robustness, robustness
     from spgls.study.thresholds import Thresholds
 
@@ -49,6 +50,7 @@ __all__ = [
     "Stats",
     "Status",
     "Step",
+    "Summary",
     "Thresholds",
     "Trial",
     "best_response",
@@ -71,6 +73,7 @@ _LATER = {
     "Robustness": "spgls.study.robustness",
     "StackelbergRegressor": "spgls.estimators.regressor",
     "StackelbergRegressorCV": "spgls.estimators.cv",
+    "Summary": "spgls.estimators.summary",
     "Thresholds": "spgls.study.thresholds",
     "make_attacked_scorer": "spgls.estimators.attack",
     "predict_attacked": "spgls.estimators.attack",

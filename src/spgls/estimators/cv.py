@@ -38,7 +38,7 @@ from spgls.reduction.data import GameData
 from spgls.solvers import PopulationSolver, Solver, play, resolve
 from spgls.solvers.solve import read_controls
 
-__all__ = ["StackelbergRegressorCV"]
+__all__ = ["StackelbergRegressorCV", "chosen_model"]
 
 #: Strengths, or None where they depend on the data, honest shares and ridges.
 _Grid: TypeAlias = tuple[tuple[float, ...] | None, tuple[float, ...], tuple[float, ...]]
@@ -337,6 +337,18 @@ class StackelbergRegressorCV(StackelbergRegressor):
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
+
+
+def chosen_model(search: StackelbergRegressorCV) -> StackelbergRegressor:
+    """The model that a fitted search chose, to be fitted to other rows."""
+    plain = StackelbergRegressor()
+    shared = search.get_params().keys() & plain.get_params().keys()
+    chosen = dict(search.best_params_)
+    if np.isinf(chosen["gamma"]):
+        # What "auto" comes to where nobody has anything to gain.
+        chosen["gamma"] = "auto"
+    plain.set_params(**{name: getattr(search, name) for name in shared}, **chosen)
+    return plain
 
 
 def _settle(
