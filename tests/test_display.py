@@ -840,6 +840,18 @@ class TestCoefficients:
         assert (np.diff(size) <= 0.0).all()
         ticks = [label.get_text() for label in display.plot(max_features=4).ax_.get_yticklabels()]
         assert ticks == [display.feature_names[at] for at in display.order[:4]]
+        assert display.ax_.get_ylabel() == "the largest of 10 features"
+        assert display.plot().ax_.get_ylabel() == ""
+
+    def test_many_models_can_be_told_apart(self, data):
+        ridges = [Ridge(alpha).fit(*data) for alpha in np.geomspace(1e-3, 10.0, 16)]
+        lines = CoefficientDisplay.from_estimators(ridges).plot().ax_.get_lines()[1:]
+        looks = {(line.get_color(), line.get_marker()) for line in lines}
+        assert len(looks) == len(lines) == 16
+        lines = (
+            RobustnessDisplay.from_estimators(ridges, *data, GOAL(data[1])).plot().ax_.get_lines()
+        )
+        assert len({(line.get_color(), line.get_linestyle()) for line in lines[:16]}) == 16
 
     def test_other_kinds_of_models(self, data, goals, least_squares):
         X, y = data
@@ -854,6 +866,8 @@ class TestCoefficients:
         # What the last step of a pipeline sees is scaled already.
         scaled = CoefficientDisplay.from_estimators(least_squares, X)
         np.testing.assert_allclose(scaled.coef[0], least_squares[-1].coef_)
+        listed = CoefficientDisplay.from_estimators(pair, X.to_numpy().tolist())
+        np.testing.assert_allclose(listed.coef[0], pair[0] * X.to_numpy().std(axis=0))
         sparse = CoefficientDisplay.from_estimators(pair, sp.csr_array(X.to_numpy()))
         assert sparse.feature_names[0] == "x0"
 

@@ -24,14 +24,15 @@ from spgls.display._figure import (
 )
 from spgls.display._models import read_names
 from spgls.estimators.attack import linear_parts, model_columns
+from spgls.matrix import as_matrix
 from spgls.solvers import Solution
 from spgls.study.named_models import is_pair, read_models, seen_by
 
 __all__ = ["CoefficientDisplay"]
 
 _MARKERS = "osD^vP*"
-#: Height of a feature in inches, and of everything around them.
-_ROW, _AROUND = 0.26, 1.0
+#: Height in inches of a feature, of each model's point in it, and of everything around them.
+_ROW, _POINT, _AROUND = 0.26, 0.09, 1.0
 
 
 @dataclass(eq=False, repr=False)
@@ -118,10 +119,10 @@ class CoefficientDisplay(Display):
                 )
             if X is not None:
                 seen = seen_by(model, X)
-                if seen.shape[1] != len(coef):
+                _, n = as_matrix(seen).shape
+                if n != len(coef):
                     raise ValueError(
-                        f"X must have {len(coef)} columns, as models[{name!r}] was fitted; got "
-                        f"{seen.shape[1]}."
+                        f"X must have {len(coef)} columns, as models[{name!r}] was fitted; got {n}."
                     )
                 coef = coef * StandardScaler(with_mean=False).fit(seen).scale_
             rows.append(coef)
@@ -160,7 +161,8 @@ class CoefficientDisplay(Display):
         most = check_count(max_features, "max_features") or self.coef.shape[1]
         kept = self.order[:most]
         places = np.arange(len(kept))
-        (ax,) = open_axes(ax, size=(7.2, _AROUND + _ROW * max(len(kept), 6)))
+        row = max(_ROW, _POINT * len(self.models))
+        (ax,) = open_axes(ax, size=(7.2, _AROUND + max(row * len(kept), 6 * _ROW)))
         ax.axvline(0.0, color=GREY, linewidth=0.8, zorder=1)
         # Points of several models at one height would hide each other where they agree.
         offsets = np.linspace(-0.5, 0.5, len(self.models) + 2)[1:-1]
@@ -169,7 +171,8 @@ class CoefficientDisplay(Display):
         ):
             style = {
                 "color": COLOURS[at % len(COLOURS)],
-                "marker": _MARKERS[at % len(_MARKERS)],
+                # Once colours are used up, they come with other markers.
+                "marker": _MARKERS[(at + at // len(COLOURS)) % len(_MARKERS)],
                 "markersize": 5.0,
                 "linestyle": "",
                 "label": short(name),
@@ -187,6 +190,8 @@ class CoefficientDisplay(Display):
         coefficient_axis(ax.xaxis, self.coef, 5)
         ax.margins(x=0.06)
         ax.set_xlabel(f"coefficient (per {self.unit})")
+        if len(kept) < self.coef.shape[1]:
+            ax.set_ylabel(f"the largest of {self.coef.shape[1]} features")
         tidy(ax)
         ax.grid(visible=False, axis="y")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
