@@ -314,6 +314,16 @@ class TestThresholds:
             weaker = [found.attacked_by(found.reach[i] * (1 - p) / p)[i] for p in pulls]
             assert max(weaker) < 1.1 * found.honest[i] == pytest.approx(limits.level[i])
 
+    @pytest.mark.parametrize("bias", [-2.0, 0.0, 2.0])
+    def test_whether_the_first_step_helps_or_hurts(self, bias):
+        """Goals above the labels mend a model that is too low before they hurt it."""
+        biased = (models["ridge"].coef_, models["ridge"].intercept_ + bias)
+        found = assess(models=biased, z=y + 5.0, metric="mse")
+        assert (found.attacked_by(1e3 * found.reach[0])[0] > found.honest[0]) == (bias > 0.0)
+        limits = found.thresholds()
+        there = assess(models=biased, z=y + 5.0, metric="mse", gammas=limits.gamma, shares=1.0)
+        assert there.scores.item() == pytest.approx(1.1 * found.honest[0])
+
     def test_attacked_by_any_strength(self):
         found = assess()
         for j, gamma in enumerate(gammas):
@@ -382,19 +392,25 @@ class TestTable:
             found.to_dataframe()
 
     def test_printed(self):
-        lines = repr(assess(reference=True, metric="mse")).splitlines()
-        assert lines[0] == (
+        found = assess(reference=True, metric="mse")
+        lines = repr(found).splitlines()
+        assert max(map(len, lines)) <= 100
+        assert " ".join(line.strip() for line in lines[:2]) == (
             'mean squared error by share of strategic providers; "hurts from" is the share at '
             "which a model errs 10% more"
         )
+        table, words = lines[2:12], lines[12:]
         head = ["model", "gamma", "pull", "0", "0.3", "1", "hurts", "from"]
-        assert lines[1].split() == head
-        assert lines[2].split()[:3] == ["least", "squares", "0.1"]
-        assert lines[8].split()[:6] == ["best", "on", "these", "rows", "0.1", "-"]
-        assert len({len(line) for line in lines[1:11]}) == 1
-        assert lines[11].startswith("least squares: mean squared error ")
-        assert lines[13].startswith("y from z alone: mean squared error ")
-        assert len(lines) == 14
+        assert table[0].split() == head
+        assert table[1].split()[:3] == ["least", "squares", "0.1"]
+        assert table[7].split()[:6] == ["best", "on", "these", "rows", "0.1", "-"]
+        assert len({len(line) for line in table}) == 1
+        assert " ".join(line.strip() for line in words) == found.answer.replace("\n", " ")
+        assert [line.split(":")[0] for line in words if not line.startswith(" ")] == [
+            "least squares",
+            "ridge",
+            "y from z alone",
+        ]
 
 
 holed = X.copy()

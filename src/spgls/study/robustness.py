@@ -31,7 +31,7 @@ from spgls.reduction.layout import Layout
 from spgls.solvers import play, resolve
 from spgls.solvers.solve import read_controls
 from spgls.study.named_models import face_model, read_models, seen_by
-from spgls.study.thresholds import METRICS, Thresholds, percent
+from spgls.study.thresholds import METRICS, Thresholds, percent, wrapped
 
 __all__ = ["Robustness", "robustness"]
 
@@ -208,7 +208,8 @@ class Robustness:
         lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
         title = f"{METRICS[self.metric]} by share of strategic providers"
         hurts = f'"hurts from" is the share at which a model {limits.lost}'
-        return "\n".join([f"{title}; {hurts}", *lines, self.answer])
+        words = map(wrapped, self.answer.splitlines())
+        return "\n".join([wrapped(f"{title}; {hurts}"), *lines, *words])
 
 
 def robustness(

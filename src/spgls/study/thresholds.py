@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from spgls.base.frames import data_frame
 from spgls.base.types import Array, Vector
 
-__all__ = ["METRICS", "Thresholds", "percent"]
+__all__ = ["METRICS", "Thresholds", "percent", "wrapped"]
 
 METRICS = {"r2": "R2", "mse": "mean squared error", "rmse": "root mean squared error"}
 
@@ -94,10 +95,16 @@ class Thresholds:
         return data_frame(self.to_dict())
 
     def __repr__(self) -> str:
-        lines = (f"{name}: {self.sentence(at)}" for at, name in enumerate(self.models))
-        return "\n".join(lines)
+        return "\n".join(
+            wrapped(f"{name}: {self.sentence(at)}") for at, name in enumerate(self.models)
+        )
 
 
 def percent(share: float) -> str:
     """A share in words."""
     return f"{100.0 * share:.2g}%"
+
+
+def wrapped(text: str) -> str:
+    """A paragraph that fits a terminal."""
+    return fill(text, 100, subsequent_indent="  ")
