@@ -16,7 +16,7 @@ from spgls.base.frames import data_frame
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_count, check_vector, check_weight
 from spgls.estimators.conventions import read_random_state
-from spgls.game.errors import ErrorMeans, error_from_goals
+from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean
 from spgls.game.goals import check_goal, goals_of
 from spgls.solvers import Status
 from spgls.sphere import Certificate
@@ -235,9 +235,7 @@ def summarise(
     pull = alpha / (1.0 + alpha)
     honest, attacked, from_goal, variance = np.nan, np.full(len(pull), np.nan), np.nan, np.nan
     if len(labels):
-        variance = float(
-            np.average((labels - np.average(labels, weights=weight)) ** 2, weights=weight)
-        )
+        variance = error_of_mean(labels, weight)
         means = ErrorMeans.of(before, labels, labels if goals is None else goals, weight)
         honest = float(means.honest)
         if goals is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 
-__all__ = ["ErrorMeans", "error_from_goals", "pull_of"]
+__all__ = ["ErrorMeans", "error_from_goals", "error_of_mean", "pull_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,11 @@ class ErrorMeans:
 def pull_of(reach: Any, gamma: Any) -> Any:
     """Share of the gap that providers close against coefficients of a squared priced norm."""
     return np.asarray(reach / (reach + gamma))
+
+
+def error_of_mean(y: Vector, weight: Vector | None) -> float:
+    """Mean squared error of predicting the mean label."""
+    return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
 
 
 def error_from_goals(y: Vector, z: Vector, weight: Vector | None) -> float:

@@ -22,7 +22,7 @@ from spgls.base.validation import (
     check_vector,
     check_weight,
 )
-from spgls.game.errors import ErrorMeans, error_from_goals, pull_of
+from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean, pull_of
 from spgls.game.providers import Population
 from spgls.game.response import gamma_from_pull
 from spgls.matrix import as_matrix
@@ -305,9 +305,7 @@ def robustness(
         pull=pull,
         from_goal=error_from_goals(labels, goals, weight),
         best=best,
-        variance=float(
-            np.average((labels - np.average(labels, weights=weight)) ** 2, weights=weight)
-        ),
+        variance=error_of_mean(labels, weight),
         metric=metric,
         reach=reach,
         means=means,
