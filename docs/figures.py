@@ -17,14 +17,17 @@ matplotlib.use("Agg")
 
 import numpy as np
 from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression, Ridge
 
 from spgls import Floor, Population, StackelbergRegressor, StackelbergRegressorCV, solve_path
 from spgls.display import (
+    CoefficientDisplay,
     CVDisplay,
     GammaHeatmapDisplay,
     MovementDisplay,
     PathDisplay,
     ResponseDisplay,
+    RobustnessDisplay,
     TradeoffDisplay,
 )
 
@@ -41,6 +44,13 @@ def displays() -> dict[str, Any]:
     path = solve_path(X, y, z, half, fit_intercept=True)
     fixed = {"age": np.inf, "sex": np.inf}
     costly = StackelbergRegressor(goal=Floor(250), feature_cost=fixed).fit(X, y)
+    models = {
+        "least squares": LinearRegression().fit(X, y),
+        "ridge": Ridge(0.1).fit(X, y),
+        "spgls default": model,
+        "the paper's game": StackelbergRegressor(goal=Floor(250), honest_share=0).fit(X, y),
+    }
+    rely = CoefficientDisplay.from_estimators([models["least squares"], costly], X)
     search = StackelbergRegressorCV(
         model.gamma_ * np.geomspace(0.03, 30.0, 11),
         honest_shares=[0.2, 0.5, 0.8],
@@ -48,6 +58,8 @@ def displays() -> dict[str, Any]:
         goal=Floor(250),
     )
     return {
+        "robustness": RobustnessDisplay.from_estimators(models, X, y).plot(),
+        "coefficients": rely.plot(),
         "path": PathDisplay.from_path(path, X, y, z, gamma=model.gamma_).plot(metric="r2"),
         "tradeoff": TradeoffDisplay.from_estimator(model, X, y).plot(),
         "heatmap": GammaHeatmapDisplay.from_estimator(model, X, y, cv=5).plot(metric="r2"),

@@ -27,14 +27,18 @@ from spgls import (
     make_attacked_scorer,
     movement,
     predict_attacked,
+    robustness,
+    solve,
     solve_path,
 )
 from spgls.display import (
+    CoefficientDisplay,
     CVDisplay,
     GammaHeatmapDisplay,
     MovementDisplay,
     PathDisplay,
     ResponseDisplay,
+    RobustnessDisplay,
     TradeoffDisplay,
 )
 from spgls.display._figure import labels, plain
@@ -716,8 +720,208 @@ class TestCV:
             CVDisplay.from_cv_results(search).plot(x="ridge")
 
 
+@pytest.fixture(scope="module")
+def several(model, data):
+    """Models by name; the last is far off for honest people."""
+    return {
+        "least squares": LinearRegression().fit(*data),
+        "ridge": Ridge(0.1).fit(*data),
+        "ours": model,
+        "the paper's game": StackelbergRegressor(GAMMA, honest_share=0, goal=GOAL).fit(*data),
+    }
+
+
+class TestRobustness:
+    def test_data(self, several, data, goals):
+        display = RobustnessDisplay.from_estimators(several, *data, goals, gamma=GAMMA)
+        assert display.models == tuple(several)
+        for at, one in enumerate(several.values()):
+            assert display.honest[at] == pytest.approx(
+                np.mean((one.predict(data[0]) - data[1]) ** 2)
+            )
+            wanted = moved_error(one.coef_, one.intercept_, data, goals, GAMMA)
+            assert display.attacked[at] == pytest.approx(wanted)
+            for share in (0.0, 0.3, 1.0):
+                world = make_attacked_scorer(
+                    Population.mixed(GAMMA, honest=1.0 - share),
+                    goal=GOAL,
+                    metric="neg_mean_squared_error",
+                )
+                assert display.error(share)[at] == pytest.approx(-world(one, *data))
+        assert display.from_goal == pytest.approx(told_by_goals(data[1], goals))
+        assert display.variance == pytest.approx(data[1].var())
+
+    def test_defaults(self, several, data, goals):
+        """Half of the gap against the first model, and the goals of whoever has one."""
+        display = RobustnessDisplay.from_estimators(several, *data)
+        wanted = gamma_from_pull(0.5, several["least squares"].coef_)
+        assert display.gamma == pytest.approx(wanted)
+        assert display.pull[0] == pytest.approx(0.5)
+        same = RobustnessDisplay.from_estimators(several, *data, goals)
+        np.testing.assert_allclose(display.attacked, same.attacked)
+
+    def test_from_robustness(self, several, data, goals):
+        found = robustness(several, *data, goals, [0.1 * GAMMA, GAMMA])
+        near = RobustnessDisplay.from_robustness(found)
+        assert near.gamma == GAMMA
+        np.testing.assert_allclose(near.attacked, found.attacked[:, 1])
+        np.testing.assert_allclose(near.pull, found.pull[:, 1])
+        other = RobustnessDisplay.from_robustness(found, gamma=3.0 * GAMMA)
+        wanted = RobustnessDisplay.from_estimators(several, *data, goals, gamma=3.0 * GAMMA)
+        np.testing.assert_allclose(other.attacked, wanted.attacked)
+
+    def test_costs_and_weights(self, several, data, goals):
+        how = {"feature_cost": {"bmi": inf, "bp": 3.0}, "sample_weight": np.arange(442.0)}
+        display = RobustnessDisplay.from_estimators(several, *data, goals, gamma=GAMMA, **how)
+        found = robustness(several, *data, goals, GAMMA, metric="mse", **how)
+        np.testing.assert_allclose(display.attacked, found.attacked[:, 0])
+        np.testing.assert_allclose(display.honest, found.honest)
+
+    @pytest.mark.parametrize("metric", ["mse", "r2"])
+    def test_draws_a_line_for_each_model(self, several, data, metric):
+        display = RobustnessDisplay.from_estimators(several, *data).plot(metric=metric)
+        ax = display.ax_
+        words = [text.get_text() for text in ax.get_legend().get_texts()]
+        far = display.honest[3]
+        told = plain(far) if metric == "mse" else f"−{plain(far / display.variance - 1)}"
+        assert words == [
+            "least squares",
+            "ridge",
+            "ours",
+            f"the paper's game\n({told} where all are honest)",
+            "y from z alone",
+            "mean label",
+        ]
+        line = {one.get_label(): one for one in ax.get_lines()}["ridge"]
+        ends = np.array([display.honest[1], display.attacked[1]])
+        drawn = ends if metric == "mse" else 1.0 - ends / display.variance
+        np.testing.assert_allclose(line.get_ydata(), drawn)
+        assert ax.get_ylabel() == {"mse": "mean squared error", "r2": "R2"}[metric]
+
+    def test_only_a_line_far_above_leaves_the_picture(self, several, data):
+        display = RobustnessDisplay.from_estimators(several, *data).plot()
+        _, top = display.ax_.get_ylim()
+        assert display.honest[3] > top > display.attacked.max()
+        words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert words[3] == "the paper's game\n(66000 where all are honest)"
+        tame = {name: several[name] for name in ("least squares", "ours")}
+        display = RobustnessDisplay.from_estimators(tame, *data).plot()
+        low, top = display.ax_.get_ylim()
+        everything = np.r_[display.honest, display.attacked, display.from_goal]
+        assert low < everything.min() < everything.max() < top
+
+    def test_labels_without_variance(self, several, data, goals):
+        X, y = data
+        display = RobustnessDisplay.from_estimators(several, X, np.full(len(y), 9.0), goals)
+        assert display.plot().ax_.get_ylim()[0] < display.honest.min()
+        with pytest.raises(ValueError, match="y must vary for metric 'r2'"):
+            display.plot(metric="r2")
+
+    def test_refusals(self, several, data, goals):
+        with pytest.raises(TypeError, match=r"robustness must be what .*from_estimators takes mo"):
+            RobustnessDisplay.from_robustness(several)
+        with pytest.raises(ValueError, match=r"z is needed.*LinearRegression has no goal"):
+            RobustnessDisplay.from_estimators(several["least squares"], *data)
+        display = RobustnessDisplay.from_estimators(several, *data)
+        with pytest.raises(ValueError, match="share must be a finite number of at least 0 and of"):
+            display.error(2.0)
+
+
+class TestCoefficients:
+    def test_data(self, several, data):
+        display = CoefficientDisplay.from_estimators(several, data[0])
+        assert display.feature_names == list(data[0].columns)
+        deviation = data[0].to_numpy().std(axis=0)
+        for coef, one in zip(display.coef, several.values(), strict=True):
+            np.testing.assert_allclose(coef, one.coef_ * deviation)
+        raw = CoefficientDisplay.from_estimators(several)
+        np.testing.assert_array_equal(raw.coef[1], several["ridge"].coef_)
+        assert raw.feature_names == display.feature_names
+        assert (raw.unit, display.unit) == ("unit", "standard deviation")
+
+    def test_features_are_sorted_by_size(self, several, data):
+        display = CoefficientDisplay.from_estimators(several, data[0])
+        size = np.abs(display.coef).max(axis=0)[display.order]
+        assert (np.diff(size) <= 0.0).all()
+        ticks = [label.get_text() for label in display.plot(max_features=4).ax_.get_yticklabels()]
+        assert ticks == [display.feature_names[at] for at in display.order[:4]]
+        assert display.ax_.get_ylabel() == "the largest of 10 features"
+        assert display.plot().ax_.get_ylabel() == ""
+
+    def test_many_models_can_be_told_apart(self, data):
+        ridges = [Ridge(alpha).fit(*data) for alpha in np.geomspace(1e-3, 10.0, 16)]
+        lines = CoefficientDisplay.from_estimators(ridges).plot().ax_.get_lines()[1:]
+        looks = {(line.get_color(), line.get_marker()) for line in lines}
+        assert len(looks) == len(lines) == 16
+        lines = (
+            RobustnessDisplay.from_estimators(ridges, *data, GOAL(data[1])).plot().ax_.get_lines()
+        )
+        assert len({(line.get_color(), line.get_linestyle()) for line in lines[:16]}) == 16
+
+    def test_other_kinds_of_models(self, data, goals, least_squares):
+        X, y = data
+        solution = solve(X, y, goals, GAMMA, fit_intercept=True)
+        pair = (least_squares[-1].coef_, 0.0)
+        search = GridSearchCV(Ridge(), {"alpha": [1.0]}).fit(X, y)
+        display = CoefficientDisplay.from_estimators([least_squares, solution, pair, search])
+        assert display.models == ("Pipeline", "Solution", "coefficients", "GridSearchCV")
+        np.testing.assert_array_equal(display.coef[0], display.coef[2])
+        np.testing.assert_array_equal(display.coef[1], solution.coef)
+        assert display.feature_names == list(X.columns)
+        # What the last step of a pipeline sees is scaled already.
+        scaled = CoefficientDisplay.from_estimators(least_squares, X)
+        np.testing.assert_allclose(scaled.coef[0], least_squares[-1].coef_)
+        listed = CoefficientDisplay.from_estimators(pair, X.to_numpy().tolist())
+        np.testing.assert_allclose(listed.coef[0], pair[0] * X.to_numpy().std(axis=0))
+        sparse = CoefficientDisplay.from_estimators(pair, sp.csr_array(X.to_numpy()))
+        assert sparse.feature_names[0] == "x0"
+
+    def test_what_cannot_be_changed_is_marked(self, data, pyplot):
+        X, y = data
+        priced = {"age": inf, "sex": inf, "bmi": 4.0}
+        ours = StackelbergRegressor(goal=GOAL, feature_cost=priced).fit(X, y)
+        display = CoefficientDisplay.from_estimators([LinearRegression().fit(X, y), ours], X)
+        np.testing.assert_array_equal(display.cost, ours.feature_cost_)
+        ax = display.plot().ax_
+        ticks = [label.get_text() for label in ax.get_yticklabels()]
+        assert "bmi (cost 4)" in ticks
+        shaded = sorted(patch.get_y() + 0.5 for patch in ax.patches)
+        assert [ticks[int(at)] for at in shaded] == sorted(["age", "sex"], key=ticks.index)
+        words = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert words == ["LinearRegression", "StackelbergRegressor", "cannot be changed"]
+        assert repr(display) == (
+            "CoefficientDisplay(2 models, 10 features, 2 of them cannot be changed)"
+        )
+        given = CoefficientDisplay.from_estimators(ours, feature_cost={"bp": inf})
+        assert given.cost[3] == inf
+        assert given.cost[0] == 1.0
+        pyplot.close("all")
+        free = CoefficientDisplay.from_estimators(LinearRegression().fit(X, y))
+        assert free.cost is None
+        assert not free.plot().ax_.patches
+
+    def test_models_of_very_different_size(self, data):
+        tiny, huge = (np.ones(3), 0.0), (np.full(3, 1e5), 0.0)
+        display = CoefficientDisplay.from_estimators([tiny, huge]).plot()
+        assert display.ax_.get_xscale() == "asinh"
+        assert CoefficientDisplay.from_estimators(tiny).plot().ax_.get_xscale() == "linear"
+
+    def test_refusals(self, several, data):
+        X, _ = data
+        with pytest.raises(ValueError, match=r"models must have the same features; models\['b'\]"):
+            CoefficientDisplay.from_estimators({"a": (np.ones(3), 0.0), "b": (np.ones(2), 0.0)})
+        with pytest.raises(ValueError, match=r"X must have 10 columns, as models\['ridge'\] was"):
+            CoefficientDisplay.from_estimators({"ridge": several["ridge"]}, X.to_numpy()[:, :3])
+        with pytest.raises(TypeError, match="model must be a fitted linear model"):
+            CoefficientDisplay.from_estimators(RandomForestRegressor().fit(X[:20], range(20)))
+        with pytest.raises(ValueError, match="feature_names must have one entry per column"):
+            CoefficientDisplay.from_estimators(several, feature_names=["a"])
+        with pytest.raises(ValueError, match="max_features must be a positive whole number"):
+            CoefficientDisplay.from_estimators(several).plot(max_features=0)
+
+
 @pytest.fixture
-def every(model, data, goals, path, chosen):
+def every(model, data, goals, path, chosen, several):
     """One display of each kind."""
     return {
         "path": PathDisplay.from_path(path, *data, goals, gamma=GAMMA),
@@ -726,10 +930,21 @@ def every(model, data, goals, path, chosen):
         "movement": MovementDisplay.from_estimator(model, data[0], goals),
         "response": ResponseDisplay.from_estimator(model, *data),
         "cv": CVDisplay.from_cv_results(chosen),
+        "robustness": RobustnessDisplay.from_estimators(several, *data),
+        "coefficients": CoefficientDisplay.from_estimators(several, data[0]),
     }
 
 
-KINDS = ["path", "tradeoff", "heatmap", "movement", "response", "cv"]
+KINDS = [
+    "path",
+    "tradeoff",
+    "heatmap",
+    "movement",
+    "response",
+    "cv",
+    "robustness",
+    "coefficients",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

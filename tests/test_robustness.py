@@ -268,15 +268,108 @@ class TestDiabetes:
         found = robustness({"mine": model}, self.X, self.y, Floor(250)(self.y), [self.gamma])
         attacked = predict_attacked(model, self.X, Floor(250)(self.y), gamma=self.gamma)
         honest, worst = model.score(self.X, self.y), r2_score(self.y, attacked)
+        limits = found.thresholds()
         assert found.answer.splitlines()[0] == (
-            f"mine: R2 {honest:.3g} on honest rows and, where all providers are strategic, "
-            f"{worst:.3g} at worst (gamma {self.gamma:.3g}, closing 0.5 of their gaps): "
-            "manipulation hurts it."
+            f"mine: R2 {honest:.3g} on honest rows. It loses 10% of its R2 once all providers "
+            f"close {100 * limits.pull[0]:.2g}% of their gaps (gamma {limits.gamma[0]:.3g}), or "
+            f"once {100 * limits.share[0, 0]:.2g}% of them react with gamma {self.gamma:.3g}. At "
+            f"worst, where all react with gamma {self.gamma:.3g} and close 50% of their gaps, R2 "
+            f"is {worst:.3g}: manipulation hurts it."
         )
         assert found.answer.splitlines()[1].startswith("y from z alone: R2 0.")
         weak = robustness(model, self.X, self.y, Floor(250)(self.y), 12.0 * self.gamma)
         assert 0.0 < weak.attacked[0, 0] - weak.honest[0] < 0.01 * weak.variance
         assert "manipulation hardly hurts it" in weak.answer
+        assert "stronger than any given" in weak.answer
+
+
+class TestThresholds:
+    @pytest.mark.parametrize("metric", ["r2", "mse", "rmse"])
+    @pytest.mark.parametrize("loss", [0.02, 0.1])
+    @pytest.mark.parametrize("weights", [None, weight], ids=["equal", "weighted"])
+    def test_the_loss_is_reached_exactly_there(self, metric, loss, weights):
+        """At the pull, and at the share, the score is the honest one less the loss."""
+        how = {"metric": metric, "sample_weight": weights, "feature_cost": COST, "z": y + 3.0}
+        found = assess(**how)
+        limits = found.thresholds(loss)
+        honest = found.scores[:, 0, 0]
+        wanted = honest * (1.0 - loss if metric == "r2" else 1.0 + loss)
+        for i, name in enumerate(models):
+            there = assess(models=models[name], gammas=limits.gamma[i], shares=1.0, **how)
+            assert there.scores.item() == pytest.approx(wanted[i], rel=1e-9)
+            assert there.pull.item() == pytest.approx(limits.pull[i])
+            for gamma, share in zip(gammas, limits.share[i], strict=True):
+                if np.isfinite(share):
+                    there = assess(models=models[name], gammas=gamma, shares=share, **how)
+                    assert there.scores.item() == pytest.approx(wanted[i], rel=1e-9)
+                else:
+                    assert gamma > limits.gamma[i]
+        assert np.isfinite(limits.share).any()
+
+    def test_below_it_less_is_lost(self):
+        found = assess(z=y + 3.0, metric="mse")
+        limits = found.thresholds()
+        for i in range(2):
+            pulls = np.linspace(0.0, limits.pull[i], 50, endpoint=False)[1:]
+            weaker = [found.attacked_by(found.reach[i] * (1 - p) / p)[i] for p in pulls]
+            assert max(weaker) < 1.1 * found.honest[i] == pytest.approx(limits.level[i])
+
+    @pytest.mark.parametrize("bias", [-2.0, 0.0, 2.0])
+    def test_whether_the_first_step_helps_or_hurts(self, bias):
+        """Goals above the labels mend a model that is too low before they hurt it."""
+        biased = (models["ridge"].coef_, models["ridge"].intercept_ + bias)
+        found = assess(models=biased, z=y + 5.0, metric="mse")
+        assert (found.attacked_by(1e3 * found.reach[0])[0] > found.honest[0]) == (bias > 0.0)
+        limits = found.thresholds()
+        there = assess(models=biased, z=y + 5.0, metric="mse", gammas=limits.gamma, shares=1.0)
+        assert there.scores.item() == pytest.approx(1.1 * found.honest[0])
+
+    def test_attacked_by_any_strength(self):
+        found = assess()
+        for j, gamma in enumerate(gammas):
+            np.testing.assert_allclose(found.attacked_by(gamma), found.attacked[:, j])
+        with pytest.raises(ValueError, match="gamma must be a finite number above 0; got 0"):
+            found.attacked_by(0)
+
+    def test_where_goals_are_harmless_there_is_none(self):
+        found = assess(z=y)
+        limits = found.thresholds()
+        assert np.isnan(limits.pull).all()
+        assert np.isnan(limits.share).all()
+        assert limits.sentence(0) == (
+            "It would never lose 10% of its R2, however strong providers are."
+        )
+        worse = assess(z=y, metric="mse").thresholds(0.5)
+        assert worse.sentence(1).startswith("It would never err 50% more")
+
+    def test_whoever_cannot_be_moved(self):
+        found = assess(feature_cost=[inf] * 4, z=y + 3.0)
+        assert np.isnan(found.thresholds().pull).all()
+
+    def test_a_model_without_accuracy_has_none_to_lose(self):
+        found = assess(models=(np.zeros(4) + 1e-3, 100.0))
+        assert found.thresholds().sentence(0) == "It has no R2 to lose."
+        assert "It has no R2 to lose." in repr(found)
+
+    def test_a_perfect_model_loses_at_once(self):
+        exact = X @ COEF
+        found = assess(models=(COEF, 0.0), y=exact, z=exact + 1.0, metric="mse")
+        limits = found.thresholds()
+        assert limits.pull == pytest.approx([0.0], abs=1e-12)
+        np.testing.assert_allclose(limits.share, 0.0, atol=1e-12)
+
+    def test_the_table(self):
+        limits = assess(z=y + 3.0).thresholds()
+        data = limits.to_dataframe()
+        assert list(data) == ["model", "pull_from", "gamma_from", "gamma", "share_from"]
+        chosen = data.query("model == 'ridge' and gamma == 0.1")
+        assert chosen["share_from"].item() == limits.share[1, 0]
+        assert chosen["pull_from"].item() == limits.pull[1]
+
+    @pytest.mark.parametrize("loss", [0.0, -1.0, nan])
+    def test_bad_loss(self, loss):
+        with pytest.raises(ValueError, match="loss must be a finite number above 0; got"):
+            assess().thresholds(loss)
 
 
 class TestTable:
@@ -299,15 +392,25 @@ class TestTable:
             found.to_dataframe()
 
     def test_printed(self):
-        lines = repr(assess(reference=True, metric="mse")).splitlines()
-        assert lines[0] == "mean squared error by share of strategic providers"
-        assert lines[1].split() == ["model", "gamma", "pull", "0", "0.3", "1"]
-        assert lines[2].split()[:3] == ["least", "squares", "0.1"]
-        assert lines[8].split()[:6] == ["best", "on", "these", "rows", "0.1", "-"]
-        assert len({len(line) for line in lines[1:11]}) == 1
-        assert lines[11].startswith("least squares: mean squared error ")
-        assert lines[13].startswith("y from z alone: mean squared error ")
-        assert len(lines) == 14
+        found = assess(reference=True, metric="mse")
+        lines = repr(found).splitlines()
+        assert max(map(len, lines)) <= 100
+        assert " ".join(line.strip() for line in lines[:2]) == (
+            'mean squared error by share of strategic providers; "hurts from" is the share at '
+            "which a model errs 10% more"
+        )
+        table, words = lines[2:12], lines[12:]
+        head = ["model", "gamma", "pull", "0", "0.3", "1", "hurts", "from"]
+        assert table[0].split() == head
+        assert table[1].split()[:3] == ["least", "squares", "0.1"]
+        assert table[7].split()[:6] == ["best", "on", "these", "rows", "0.1", "-"]
+        assert len({len(line) for line in table}) == 1
+        assert " ".join(line.strip() for line in words) == found.answer.replace("\n", " ")
+        assert [line.split(":")[0] for line in words if not line.startswith(" ")] == [
+            "least squares",
+            "ridge",
+            "y from z alone",
+        ]
 
 
 holed = X.copy()

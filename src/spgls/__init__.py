@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from spgls.estimators.attack import best_response, make_attacked_scorer, predict_attacked
     from spgls.estimators.cv import StackelbergRegressorCV
     from spgls.estimators.regressor import StackelbergRegressor
+    from spgls.estimators.summary import Summary
     from spgls.study.robustness import Robustness, robustness
+    from spgls.study.thresholds import Thresholds
 
 __version__ = "0.1.0"
 
@@ -48,6 +50,8 @@ __all__ = [
     "Stats",
     "Status",
     "Step",
+    "Summary",
+    "Thresholds",
     "Trial",
     "best_response",
     "certify",
@@ -69,6 +73,8 @@ _LATER = {
     "Robustness": "spgls.study.robustness",
     "StackelbergRegressor": "spgls.estimators.regressor",
     "StackelbergRegressorCV": "spgls.estimators.cv",
+    "Summary": "spgls.estimators.summary",
+    "Thresholds": "spgls.study.thresholds",
     "best_response": "spgls.estimators.attack",
     "make_attacked_scorer": "spgls.estimators.attack",
     "predict_attacked": "spgls.estimators.attack",

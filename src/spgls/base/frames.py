@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_cost, describe
 
-__all__ = ["column_names", "in_container_of", "index_names", "resolve_cost"]
+__all__ = ["column_names", "data_frame", "in_container_of", "index_names", "resolve_cost"]
 
 _EXACT, _AFTER_PREFIX, _GROUP = range(3)
 
@@ -31,6 +32,15 @@ def index_names(vector: Any) -> list[str] | None:
     # The index of a list is a method.
     names = [] if index is None or callable(index) else list(index)
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """Return columns as a pandas data frame."""
+    try:
+        return import_module("pandas").DataFrame(columns)
+    except ImportError:
+        message = "to_dataframe needs pandas: pip install pandas. Or use to_dict()."
+        raise ImportError(message) from None
 
 
 def in_container_of(X: Any, values: Array) -> Any:

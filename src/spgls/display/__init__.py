@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from spgls.display.coefficient_display import CoefficientDisplay
 from spgls.display.cv_display import CVDisplay
 from spgls.display.heatmap_display import GammaHeatmapDisplay
 from spgls.display.movement_display import MovementDisplay
 from spgls.display.path_display import PathDisplay
 from spgls.display.response_display import ResponseDisplay
+from spgls.display.robustness_display import RobustnessDisplay
 from spgls.display.tradeoff_display import TradeoffDisplay
 
 __all__ = [
     "CVDisplay",
+    "CoefficientDisplay",
     "GammaHeatmapDisplay",
     "MovementDisplay",
     "PathDisplay",
     "ResponseDisplay",
+    "RobustnessDisplay",
     "TradeoffDisplay",
 ]

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spgls.base.types import Vector
+from spgls.base.types import Array, Vector
 from spgls.base.validation import check_choice, describe
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "HONEST",
     "METRICS",
     "Display",
+    "coefficient_axis",
     "error_axis",
     "in_metric",
     "label_plainly",
@@ -39,6 +40,8 @@ GOAL: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.8}
 METRICS = {"mse": "mean squared error", "r2": "R2"}
 #: An axis whose ends differ by this factor is logarithmic.
 _WIDE = 10.0
+#: Coefficients of models that differ by this factor are drawn by their logarithms.
+_WIDE_COEFFICIENTS = 100.0
 #: R2 falls without bound; below this nobody asks how far.
 _WORST = -1.0
 _SIZE = (6.4, 4.0)
@@ -156,6 +159,20 @@ def parameter_axis(ax: Any, values: Vector, label: str, *, strong: bool) -> None
         ax.set_xlim(-0.3 * least, 2.0 * most)
         label_plainly(ax.xaxis, positive)
     ax.set_xlabel(f"{label} (left: strong)" if strong else label)
+
+
+def coefficient_axis(axis: Any, coef: Array, ticks: int) -> None:
+    """An axis of coefficients, one row a model: logarithmic where models differ much."""
+    largest = np.abs(coef).max(axis=1)
+    positive = largest[largest > 0.0]
+    if not len(positive) or _WIDE_COEFFICIENTS * positive.min() > positive.max():
+        return
+    ticker = import_module("matplotlib.ticker")
+    width = float(positive.min()) / 4.0
+    scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
+    scale("asinh", linear_width=width)
+    axis.set_major_locator(ticker.AsinhLocator(width, numticks=ticks))
+    label_plainly(axis, (float(positive.min()), float(positive.max())))
 
 
 def in_metric(error: Any, metric: str, variance: float) -> Any:

@@ -13,13 +13,13 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from spgls import StackelbergRegressorCV
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Vector
 from spgls.base.validation import check_number, check_strength, check_vector, describe
 from spgls.display._worlds import Judged
 from spgls.estimators.attack import facing
 from spgls.estimators.conventions import read_random_state
+from spgls.estimators.cv import StackelbergRegressorCV, chosen_model
 from spgls.estimators.regressor import StackelbergRegressor
 from spgls.game import goals
 from spgls.game.providers import Population, Provider, priced_norm
@@ -56,10 +56,7 @@ def game_of(estimator: Any) -> tuple[Any, StackelbergRegressor]:
     head, last = split(estimator)
     if isinstance(last, StackelbergRegressorCV):
         check_is_fitted(last)
-        shared = last.get_params().keys() & StackelbergRegressor().get_params().keys()
-        # The strength that was chosen is a number, which leaves no part to a pull.
-        kept = {name: getattr(last, name) for name in shared - {"pull"}}
-        last = StackelbergRegressor(**kept).set_params(**last.best_params_)
+        last = chosen_model(last)
     if not isinstance(last, StackelbergRegressor):
         raise TypeError(
             "estimator must be a StackelbergRegressor or a Pipeline that ends in one, because it "

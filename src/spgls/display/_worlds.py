@@ -9,6 +9,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_vector, describe
+from spgls.game.errors import error_from_goals
 from spgls.game.goals import read_goals
 from spgls.game.providers import Population
 from spgls.matrix import as_matrix
@@ -55,10 +56,7 @@ class Judged:
     @property
     def from_goal(self) -> float:
         """Mean squared error of the best affine function of the goals: "y from z alone"."""
-        labels, wish = self.y - self.y.mean(), self.z - self.z.mean()
-        wishes = float(wish @ wish)
-        slope = float(labels @ wish) / wishes if wishes else 0.0
-        return float(np.mean((labels - slope * wish) ** 2))
+        return error_from_goals(self.y, self.z, None)
 
 
 def check_strengths(gammas: Any, name: str) -> Vector:

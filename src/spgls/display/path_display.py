@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +17,9 @@ from spgls.display._figure import (
     GREY,
     HONEST,
     Display,
+    coefficient_axis,
     error_axis,
     in_metric,
-    label_plainly,
     open_axes,
     parameter_axis,
     short,
@@ -32,8 +31,6 @@ from spgls.display._worlds import common, read_path
 __all__ = ["PathDisplay"]
 
 _SHOW = ("all", "coefficients", "errors")
-#: Coefficients that grow by this factor along a path are drawn by their logarithms.
-_WIDE = 100.0
 
 
 @dataclass(eq=False, repr=False)
@@ -205,13 +202,7 @@ class PathDisplay(Display):
             style["linestyle"] = ("-", "--", "-.", ":")[at // len(COLOURS) % 4]
             ax.plot(self.gammas, self.coef[:, j], **(style | kw))
         ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
-        largest_of_each = np.abs(self.coef).max(axis=1)
-        smallest = float(largest_of_each.min())
-        if 0.0 < _WIDE * smallest <= float(largest_of_each.max()):
-            ax.set_yscale("asinh", linear_width=smallest / 4.0)
-            ticker = import_module("matplotlib.ticker")
-            ax.yaxis.set_major_locator(ticker.AsinhLocator(smallest / 4.0, numticks=9))
-            label_plainly(ax.yaxis, (smallest, float(largest_of_each.max())))
+        coefficient_axis(ax.yaxis, self.coef, 9)
         ax.set_ylabel("coefficient")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
 

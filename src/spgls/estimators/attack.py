@@ -37,6 +37,7 @@ __all__ = [
     "best_response",
     "facing",
     "fitted_strength",
+    "linear_parts",
     "make_attacked_scorer",
     "model_columns",
     "predict_attacked",
@@ -460,8 +461,8 @@ def _knows_its_providers(last: Any) -> bool:
     return hasattr(last, "gamma_") and hasattr(last, "feature_cost_")
 
 
-def _face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> _Faced:
-    """Take apart a model; on request, with the costs it was fitted against unless any are given."""
+def linear_parts(model: Any) -> tuple[Any, Any, Vector]:
+    """What transforms rows, or None, the fitted linear model at the end, and its coefficients."""
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     head, last = (model[:-1], model[-1]) if hasattr(model, "steps") else (None, model)
@@ -480,6 +481,12 @@ def _face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> _Fac
         coef = coef[0]
     if coef.ndim != 1:
         raise ValueError(f"{_MODEL}, with one output; got {describe(model)} with {len(coef)}.")
+    return head, last, coef
+
+
+def _face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> _Faced:
+    """Take apart a model; on request, with the costs it was fitted against unless any are given."""
+    head, last, coef = linear_parts(model)
     table = X if head is None or len(head) == 0 else head.transform(X)
     matrix = as_matrix(table)
     m, n = matrix.shape

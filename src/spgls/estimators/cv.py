@@ -41,7 +41,7 @@ from spgls.solvers import Controls, PopulationSolver, Solver, play, resolve
 from spgls.solvers.reach import reach_of_least_squares
 from spgls.solvers.solve import read_controls
 
-__all__ = ["StackelbergRegressorCV"]
+__all__ = ["StackelbergRegressorCV", "chosen_model"]
 
 #: Strengths, or None where they depend on the data, honest shares and ridges.
 _Grid: TypeAlias = tuple[tuple[float, ...] | None, tuple[float, ...], tuple[float, ...]]
@@ -359,6 +359,19 @@ class StackelbergRegressorCV(StackelbergRegressor):
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
+
+
+def chosen_model(search: StackelbergRegressorCV) -> StackelbergRegressor:
+    """The model that a fitted search chose, to be fitted to other rows."""
+    plain = StackelbergRegressor()
+    # The strength that was chosen leaves no part to a pull.
+    shared = (search.get_params().keys() & plain.get_params().keys()) - {"pull"}
+    chosen = dict(search.best_params_)
+    if np.isinf(chosen["gamma"]):
+        # What "auto" comes to where nobody has anything to gain.
+        chosen["gamma"] = "auto"
+    plain.set_params(**{name: getattr(search, name) for name in shared}, **chosen)
+    return plain
 
 
 def _settle(

@@ -32,6 +32,7 @@ from spgls.estimators.conventions import (
     warn_of_status,
     with_callbacks,
 )
+from spgls.estimators.summary import Summary, summarise
 from spgls.game.goals import check_goal, goals_for, goals_of, read_goals
 from spgls.game.providers import Population, Provider
 from spgls.game.response import check_pull, strength_at
@@ -381,6 +382,49 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         strength = fitted_strength(self.gamma_) if own else check_strength(gamma, m)
         coef = self.coef_.astype(np.float64, copy=False)
         return Provider(coef, float(self.intercept_), strength, self.feature_cost_)
+
+    def summary(
+        self,
+        X: Any = None,
+        y: Any = None,
+        z: Any = None,
+        *,
+        sample_weight: Any = None,
+        bootstrap: Any = None,
+        random_state: Any = None,
+    ) -> Summary:
+        """Say what the fit came to: coefficients by name, pull, certificate, and errors on rows.
+
+        Parameters
+        ----------
+        X, y : optional
+            Rows and labels to measure errors by, both or neither. On rows of the fit errors are too
+            good; on others intervals of coefficients are those of a fit to the others.
+        z : array-like of shape (m,), optional
+            Goals, if the model has no ``goal``. Without either there are no attacked errors.
+        sample_weight : array-like of shape (m,), optional
+            Weights of the rows.
+        bootstrap : int, optional
+            Number of fits to resampled rows, for intervals: 200 is plenty. Strengths that were
+            chosen by cross-validation are kept, those that are "auto" are found anew.
+        random_state : int, RandomState or Generator, optional
+            Source of randomness for the bootstrap.
+
+        Returns
+        -------
+        Summary
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from spgls import Floor, StackelbergRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = StackelbergRegressor(goal=Floor(250)).fit(X, y)
+        >>> found = model.summary(X, y)
+        >>> round(found.honest), found.attacked.round()
+        (3051, array([3161.]))
+        """
+        return summarise(self, X, y, z, sample_weight, bootstrap, random_state)
 
     def get_metadata_routing(self) -> Any:
         """Tell scikit-learn which metadata this estimator wants; without a goal it wants ``z``.

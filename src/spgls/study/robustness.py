@@ -7,33 +7,40 @@ honest rows plus ``s`` times that on attacked ones, so two numbers for each stre
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import data_frame
 from spgls.base.types import Array, Vector
-from spgls.base.validation import check_choice, check_flag, check_vector, check_weight
-from spgls.estimators.attack import facing
+from spgls.base.validation import (
+    check_choice,
+    check_flag,
+    check_number,
+    check_vector,
+    check_weight,
+)
+from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean, pull_of
 from spgls.game.goals import read_goals
-from spgls.game.providers import Population, Provider
+from spgls.game.providers import Population
 from spgls.game.response import gamma_from_pull
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import Layout
-from spgls.solvers import Solution, play, resolve
+from spgls.solvers import play, resolve
 from spgls.solvers.solve import read_controls
+from spgls.study.named_models import face_model, read_models, seen_by
+from spgls.study.thresholds import METRICS, Thresholds, percent, wrapped
 
 __all__ = ["Robustness", "robustness"]
 
 _PULLS = (0.1, 0.25, 0.5, 0.75, 0.9)
-_METRICS = {"r2": "R2", "mse": "mean squared error", "rmse": "root mean squared error"}
 #: Losses below this share of the labels' variance are nothing to act upon.
 _LITTLE = 0.01
+#: The part of its accuracy whose loss is told unprompted.
+_LOSS = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +61,9 @@ class Robustness:
         Least mean squared error of any linear model on these very rows, not held out from it.
     variance, metric : float, {"r2", "mse", "rmse"}
         Mean squared error of predicting the mean label; what tables are in.
+    reach, means : ndarray of shape (k,), ErrorMeans
+        Squared priced norms of the coefficients, and the means from which errors at any other
+        strength follow.
     """
 
     models: tuple[str, ...]
@@ -66,6 +76,8 @@ class Robustness:
     best: Array | None
     variance: float
     metric: str
+    reach: Vector
+    means: ErrorMeans
 
     @property
     def errors(self) -> Array:
@@ -78,19 +90,83 @@ class Robustness:
         """The errors in the metric that was asked for."""
         return np.asarray(self._score(self.errors))
 
+    def attacked_by(self, gamma: Any) -> Vector:
+        """Mean squared error of each model on rows that everyone moved with some strength.
+
+        Parameters
+        ----------
+        gamma : float
+            Strength, which need not be among :attr:`gammas`.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        strength = check_number(gamma, "gamma", above=0.0)
+        return np.asarray(self.means.at(pull_of(self.reach, strength)))
+
+    def thresholds(self, loss: Any = _LOSS) -> Thresholds:
+        """Say from which pull, strength and strategic share on manipulation hurts each model.
+
+        Parameters
+        ----------
+        loss : float
+            How much of its accuracy a model may lose: a part of its R2 on honest rows, or with
+            the other metrics the part by which its error grows.
+
+        Returns
+        -------
+        Thresholds
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> from spgls import Floor, robustness
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> found = robustness(Ridge(0.1).fit(X, y), X, y, Floor(250)(y))
+        >>> limits = found.thresholds(loss=0.05)
+        >>> float(limits.pull[0].round(3)), float(limits.share[0, -1].round(3))
+        (0.126, 0.015)
+        """
+        part = check_number(loss, "loss", above=0.0)
+        if self.metric == "r2":
+            lost = part * (self.variance - self.honest)
+        else:
+            lost = self.honest * ((1.0 + part) ** (2 if self.metric == "rmse" else 1) - 1.0)
+        # A model that is no better than the mean label has no R2 to lose.
+        missing = np.where(lost > 0.0, lost, math.nan) if self.metric == "r2" else lost
+        level = self.honest + missing
+        pull = np.where(self.reach > 0.0, self.means.pull_reaching(level), math.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gamma = self.reach * (1.0 - pull) / pull
+            share = missing[:, np.newaxis] / (self.attacked - self.honest[:, np.newaxis])
+        # Where the error falls the share is negative, and where it stays not finite.
+        within = (share >= 0.0) & (share <= 1.0)
+        return Thresholds(
+            models=self.models,
+            gammas=self.gammas,
+            loss=part,
+            metric=self.metric,
+            level=level,
+            pull=pull,
+            gamma=gamma,
+            share=np.where(within, share, math.nan),
+        )
+
     @property
     def answer(self) -> str:
-        """Whether manipulation hurts each model, in words."""
-        lines, unit = [], _METRICS[self.metric]
+        """From where on manipulation hurts each model, in words."""
+        lines, unit, limits = [], METRICS[self.metric], self.thresholds()
         for i, (name, honest) in enumerate(zip(self.models, self.honest, strict=True)):
             g = int(np.argmax(self.attacked[i]))
             loss = (worst := self.attacked[i, g]) - honest
             hurts = "hurts" if loss > _LITTLE * self.variance else "hardly hurts"
             lines.append(
-                f"{name}: {unit} {self._score(honest):.3g} on honest rows and, where all providers "
-                f"are strategic, {self._score(worst):.3g} at worst (gamma {self.gammas[g]:.3g}, "
-                f"closing {self.pull[i, g]:.2g} of their gaps): manipulation "
-                f"{hurts if loss > 0.0 else 'does not hurt'} it."
+                f"{name}: {unit} {self._score(honest):.3g} on honest rows. {limits.sentence(i)} "
+                f"At worst, where all react with gamma {self.gammas[g]:.3g} and close "
+                f"{percent(self.pull[i, g])} of their gaps, {unit} is {self._score(worst):.3g}: "
+                f"manipulation {hurts if loss > 0.0 else 'does not hurt'} it."
             )
         return "\n".join([*lines, f"y from z alone: {unit} {self._score(self.from_goal):.3g}."])
 
@@ -111,11 +187,7 @@ class Robustness:
 
     def to_dataframe(self) -> Any:
         """The same as a pandas data frame."""
-        try:
-            return import_module("pandas").DataFrame(self.to_dict())
-        except ImportError:
-            message = "to_dataframe needs pandas: pip install pandas. Or use to_dict()."
-            raise ImportError(message) from None
+        return data_frame(self.to_dict())
 
     def _score(self, error: Any) -> Any:
         if self.metric == "r2":
@@ -123,17 +195,22 @@ class Robustness:
         return np.sqrt(error) if self.metric == "rmse" else error
 
     def __repr__(self) -> str:
-        named = list(zip(self.models, self.pull, self.scores, strict=True))
+        limits = self.thresholds()
+        nothing = self.gammas * math.nan
+        named = list(zip(self.models, self.pull, self.scores, limits.share, strict=True))
         if self.best is not None:
-            named.append(("best on these rows", self.gammas * math.nan, self._score(self.best)))
-        table = [["model", "gamma", "pull", *(f"{share:.3g}" for share in self.shares)]]
-        for name, pull, score in named:
-            rows = np.column_stack([self.gammas, pull, score])
+            named.append(("best on these rows", nothing, self._score(self.best), nothing))
+        shares = [f"{share:.3g}" for share in self.shares]
+        table = [["model", "gamma", "pull", *shares, "hurts from"]]
+        for name, pull, score, limit in named:
+            rows = np.column_stack([self.gammas, pull, score, limit])
             table += [[name, *("-" if x != x else f"{x:.3g}" for x in row)] for row in rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
-        lines.insert(0, f"{_METRICS[self.metric]} by share of strategic providers")
-        return "\n".join([*lines, self.answer])
+        title = f"{METRICS[self.metric]} by share of strategic providers"
+        hurts = f'"hurts from" is the share at which a model {limits.lost}'
+        words = map(wrapped, self.answer.splitlines())
+        return "\n".join([wrapped(f"{title}; {hurts}"), *lines, *words])
 
 
 def robustness(
@@ -196,10 +273,10 @@ def robustness(
     >>> found.scores[0, 2].round(2)  # those who close half of their gaps, by share
     array([0.51, 0.39, 0.28, 0.17, 0.06])
     """
-    check_choice(metric, "metric", tuple(_METRICS))
+    check_choice(metric, "metric", tuple(METRICS))
     check_flag(reference, "reference")
-    chosen = _read_models(models)
-    faced = {name: _read_model(name, model, X, feature_cost) for name, model in chosen.items()}
+    chosen = read_models(models)
+    faced = {name: face_model(name, model, X, feature_cost) for name, model in chosen.items()}
     before, first = next(iter(faced.values()))
     m = len(before)
     labels = check_vector(y, "y", m, "row of X")
@@ -212,23 +289,15 @@ def robustness(
     strengths = _read_grid(gammas, "gammas", math.inf, "positive, inf for honest providers")
     mix = _read_grid(shares, "shares", 1.0, "from 0, all honest, to 1, all strategic")
 
-    def mean(values: Vector) -> float:
-        return float(np.average(values, weights=weight))
-
-    centred, wish = labels - mean(labels), goals - mean(goals)
-    variance, wishes = mean(centred**2), mean(wish**2)
     if metric == "r2" and np.ptp(labels if weight is None else labels[weight > 0.0]) == 0.0:
         where = "" if weight is None else " where sample_weight is positive"
         raise ValueError(f"y must vary for metric 'r2'; it is constant{where}. Pass metric='mse'.")
-    slope = mean(centred * wish) / wishes if wishes else 0.0
-    attacked = np.empty((len(faced), len(strengths)))
-    for i, (before, provider) in enumerate(faced.values()):
-        for j, gamma in enumerate(strengths):
-            strategic = Provider(provider.coef, 0.0, float(gamma), provider.cost)
-            attacked[i, j] = mean((strategic.induced(before, goals) - labels) ** 2)
+    means = ErrorMeans.of(np.array([said for said, _ in faced.values()]), labels, goals, weight)
+    reach = np.array([provider.reach for _, provider in faced.values()])
+    pull = pull_of(reach[:, np.newaxis], strengths)
     best = None
     if reference:
-        seen = as_matrix(_seen(next(iter(chosen.values())), X))
+        seen = as_matrix(seen_by(next(iter(chosen.values())), X))
         layout = Layout(seen.shape[1], first.cost, fit_intercept=True)
         data = GameData(seen, labels, goals, weight, layout)
         best = np.array([[_optimum(data, gamma, s) for s in mix] for gamma in strengths])
@@ -236,13 +305,15 @@ def robustness(
         models=tuple(faced),
         gammas=strengths,
         shares=mix,
-        honest=np.array([mean((before - labels) ** 2) for before, _ in faced.values()]),
-        attacked=attacked,
-        pull=np.array([facing.reach / (facing.reach + strengths) for _, facing in faced.values()]),
-        from_goal=mean((centred - slope * wish) ** 2),
+        honest=means.honest,
+        attacked=means.at(pull.T).T,
+        pull=pull,
+        from_goal=error_from_goals(labels, goals, weight),
         best=best,
-        variance=variance,
+        variance=error_of_mean(labels, weight),
         metric=metric,
+        reach=reach,
+        means=means,
     )
 
 
@@ -252,50 +323,6 @@ def _optimum(data: GameData, gamma: float, share: float) -> float:
     controls = read_controls(1e-9, None, None, None)
     (solution,) = play(resolve("auto"), data, [population], 0.0, controls)
     return solution.objective / float(len(data.y) if data.weight is None else data.weight.sum())
-
-
-def _read_models(models: Any) -> dict[str, Any]:
-    """Models by name."""
-    if isinstance(models, Mapping):
-        named = {str(name): model for name, model in models.items()}
-    else:
-        several = isinstance(models, list | tuple) and not _is_pair(models)
-        named = {}
-        for model in models if several else [models]:
-            kind = "coefficients" if _is_pair(model) else type(model).__name__
-            same = 1 + sum(name.split()[0] == kind for name in named)
-            named[f"{kind} {same}" if same > 1 else kind] = model
-    if not named:
-        raise ValueError("models must hold at least one model; got none.")
-    return named
-
-
-def _is_pair(model: Any) -> bool:
-    return isinstance(model, tuple) and len(model) == 2 and isinstance(model[1], Real | np.ndarray)
-
-
-def _seen(model: Any, X: Any) -> Any:
-    """The features that a model's last step sees."""
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
-    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
-
-
-def _read_model(name: str, model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
-    """A model's predictions, and the honest provider who faces it."""
-    if isinstance(model, Solution):
-        model = (model.coef, model.intercept)
-    if not _is_pair(model):
-        try:
-            return facing(model, X, feature_cost)
-        except (TypeError, ValueError) as error:
-            error.add_note(f"It is models[{name!r}].")
-            raise
-    matrix = as_matrix(X)
-    coef = check_vector(model[0], "coef", matrix.shape[1], "column of X")
-    constant = check_vector(np.atleast_1d(model[1]), "intercept", 1, "model")
-    cost = resolve_cost(feature_cost, len(coef), column_names(X))
-    return matrix.apply(coef) + constant, Provider(coef, 0.0, math.inf, cost)
 
 
 def _read_grid(values: Any, name: str, most: float, allowed: str) -> Vector:
