@@ -433,8 +433,10 @@ def test_every_constructor_parameter_is_in_the_table():
 
 
 def test_parameters_that_contradict_each_other():
-    model = StackelbergRegressor(Population.mixed(0.5), honest_share=0.5, goal=Floor(2.0))
-    with pytest.raises(ValueError, match=r"^honest_share must stay None with a Population.*got 0"):
+    model = StackelbergRegressor(Population.mixed(0.5), honest_share=0.4, goal=Floor(2.0))
+    with pytest.raises(
+        ValueError, match=r"^honest_share must stay 0.5, its default, with a Population.*got 0"
+    ):
         model.fit(X, y)
     with pytest.raises(ValueError, match=r"^z was given and so was goal=Floor.*set_fit_request"):
         clone(FLOOR).fit(X, y, z=z)

@@ -8,6 +8,7 @@ prediction needs the model's own prediction and its coefficients, nothing of how
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.frames import column_names, resolve_cost
-from spgls.base.types import Vector
+from spgls.base.types import Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import check_strength, check_vector, check_weight, describe
 from spgls.game.goals import GoalLike, check_goal, goals_of
 from spgls.game.providers import Population, Provider
@@ -30,7 +31,14 @@ _MODEL = "model must be a fitted linear model, or a Pipeline that ends in one"
 _LINEAR = 1e-2
 
 
-def predict_attacked(model: Any, X: Any, z: Any, *, gamma: Any, feature_cost: Any = None) -> Vector:
+def predict_attacked(
+    model: Any,
+    X: Table,
+    z: Numbers,
+    *,
+    gamma: Number | Numbers,
+    feature_cost: Costs | None = None,
+) -> Vector:
     """Predict what a linear model says once providers have moved their rows against it.
 
     Parameters
@@ -75,7 +83,11 @@ def predict_attacked(model: Any, X: Any, z: Any, *, gamma: Any, feature_cost: An
 
 
 def make_attacked_scorer(
-    gamma: Any, *, goal: Any = None, metric: Any = "r2", feature_cost: Any = None
+    gamma: Number | Population,
+    *,
+    goal: GoalLike | None = None,
+    metric: str | Callable[..., Any] = "r2",
+    feature_cost: Costs | None = None,
 ) -> AttackedScorer:
     """Make a scorer that judges linear models by what they predict on attacked rows.
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,8 @@ from spgls.matrix import refuse_matrix_object
 from spgls.solvers import Solution, Status, Step
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 
     # A warning is the caller's of fit, and two decorators stand between.
     _CALLER = 5
@@ -29,7 +30,7 @@ except ImportError:  # scikit-learn before 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing to support."""
 
-    def with_callbacks(method: Any) -> Any:
+    def _with_callbacks(method: Any) -> Any:
         """Leave a method as it is."""
         return method
 
@@ -48,6 +49,8 @@ __all__ = [
     "with_callbacks",
 ]
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
 #: What is taken as it comes: rows of either precision, stored by rows or columns if sparse.
 READS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 #: Goals further from the labels than this many of their standard deviations are on another scale.
@@ -55,7 +58,13 @@ _FAR = 10.0
 _UNFINISHED = (Status.ITERATION_LIMIT, Status.STATIONARY, Status.INACCURATE, Status.FAILED)
 
 
-def all_or_nothing(method: Any) -> Any:
+def with_callbacks(method: _Method) -> _Method:
+    """Let scikit-learn's callbacks see a fit."""
+    seen: _Method = _with_callbacks(method)
+    return seen
+
+
+def all_or_nothing(method: _Method) -> _Method:
     """Leave an estimator as it was, where a method is interrupted or anything goes wrong."""
 
     @wraps(method)
@@ -68,7 +77,9 @@ def all_or_nothing(method: Any) -> Any:
             vars(self).update(before)
             raise
 
-    return attempt
+    same: Any = attempt
+    checked: _Method = same
+    return checked
 
 
 class Progress:

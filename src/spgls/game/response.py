@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from spgls.base.frames import in_container_of
-from spgls.base.types import Vector
+from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import (
     check_cost,
     check_number,
@@ -75,13 +75,13 @@ class Movement:
 
 
 def movement(
-    X: Any,
-    z: Any,
-    coef: Any,
+    X: Table | Matrix,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
 ) -> Movement:
     """How each provider moves its row against a published model.
 
@@ -128,13 +128,13 @@ def movement(
 
 
 def best_response(
-    X: Any,
-    z: Any,
-    coef: Any,
+    X: Table,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
 ) -> Any:
     """Rows after each provider has moved its own in its best interest.
 
@@ -173,13 +173,13 @@ def best_response(
 
 
 def undo_response(
-    X_hat: Any,
-    z: Any,
-    coef: Any,
+    X_hat: Table,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
 ) -> Any:
     """Rows as they were before providers reacted to a known model: the inverse of the response.
 
@@ -209,13 +209,13 @@ def undo_response(
 
 
 def induced_prediction(
-    X: Any,
-    z: Any,
-    coef: Any,
+    X: Table | Matrix,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
 ) -> Vector:
     """Predict what the model says once the providers have moved.
 
@@ -234,15 +234,15 @@ def induced_prediction(
 
 
 def learner_loss(
-    X: Any,
-    y: Any,
-    z: Any,
-    coef: Any,
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
 ) -> float:
     """Weighted sum of squares of a model once the providers have moved: what the game minimises.
 
@@ -267,7 +267,7 @@ def learner_loss(
     return float(error @ error if weight is None else weight @ error**2)
 
 
-def gamma_from_pull(pull: float, coef: Any, feature_cost: Any = None) -> float:
+def gamma_from_pull(pull: Number, coef: Numbers, feature_cost: Numbers | None = None) -> float:
     """Strength at which providers close a given share of the gap to their goal.
 
     Parameters

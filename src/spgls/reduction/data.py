@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -33,7 +33,10 @@ from spgls.matrix.lazy import ROUNDING
 from spgls.reduction.layout import Layout, times
 from spgls.reduction.sums import Origin, Sizes
 
-__all__ = ["GameData", "read_null_space"]
+__all__ = ["GameData", "NullSpace", "read_null_space"]
+
+#: Whether predictors may use directions in which the rows never vary.
+NullSpace: TypeAlias = Literal["use", "avoid"]
 
 
 def read_null_space(null_space: Any) -> bool:

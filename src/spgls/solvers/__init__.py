@@ -18,7 +18,10 @@ from spgls.solvers.registry import (
     PathSolver,
     PopulationSolver,
     Solver,
+    SolverFunction,
+    SolverLike,
     available_solvers,
+    register,
     resolve,
 )
 from spgls.solvers.solution import Solution, Stats, Status, Step, latest
@@ -42,6 +45,8 @@ __all__ = [
     "RTRNewton",
     "Solution",
     "Solver",
+    "SolverFunction",
+    "SolverLike",
     "Spectral",
     "Stats",
     "Status",
@@ -51,5 +56,6 @@ __all__ = [
     "check_memory",
     "latest",
     "play",
+    "register",
     "resolve",
 ]

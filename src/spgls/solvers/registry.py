@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from spgls.base.types import Array, Numbers, Vector
 from spgls.base.validation import check_choice, describe
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
@@ -17,6 +18,8 @@ __all__ = [
     "PathSolver",
     "PopulationSolver",
     "Solver",
+    "SolverFunction",
+    "SolverLike",
     "available_solvers",
     "register",
     "resolve",
@@ -58,11 +61,20 @@ class Capabilities:
 class Solver(Protocol):
     """A frozen object that carries a method's constants and no data."""
 
-    capabilities: ClassVar[Capabilities]
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        ...
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
         ...
+
+
+#: A user's own method: ``f(X, y, z, gamma)`` returns the coefficients of the columns of ``X``.
+SolverFunction: TypeAlias = Callable[[Array, Vector, Vector, float], Numbers]
+#: What users pass: a name, an object, or a function.
+SolverLike: TypeAlias = str | Solver | SolverFunction
 
 
 @runtime_checkable
@@ -113,12 +125,13 @@ def solve_by_kind(
     return tuple(found[i] for i in range(len(gammas)))
 
 
+_Class = TypeVar("_Class", bound=type[Any])
 _REGISTRY: dict[str, type[Any]] = {}
 #: What is no method of its own, and so not among those to compare.
 _AUTOMATIC: dict[str, type[Any]] = {}
 
 
-def register(solver: type[Any]) -> type[Any]:
+def register(solver: _Class) -> _Class:
     """Make a solver class available under its declared name."""
     _REGISTRY[solver.capabilities.name] = solver
     return solver

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spgls.base.types import Number, Numbers, Seed, Table
 from spgls.base.validation import (
     as_numbers,
     check_callback,
@@ -17,8 +18,9 @@ from spgls.base.validation import (
     describe,
 )
 from spgls.game.providers import Population
-from spgls.reduction.data import GameData
-from spgls.solvers import Controls, Solution, Step, play, resolve
+from spgls.matrix import Matrix
+from spgls.reduction.data import GameData, NullSpace
+from spgls.solvers import Controls, Solution, SolverLike, Step, play, resolve
 from spgls.solvers.judge import judge_predictor
 from spgls.solvers.small import as_game
 from spgls.solvers.units import units_of
@@ -83,20 +85,20 @@ def read_controls(tol: Any, max_iter: Any, rng: Any, callback: Any) -> Controls:
 
 
 def solve(
-    X: Any,
-    y: Any,
-    z: Any,
-    gamma: float | Population,
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers,
+    gamma: Number | Population,
     *,
     fit_intercept: bool = False,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    ridge: float = 0.0,
-    null_space: str = "use",
-    solver: Any = "auto",
-    tol: float = 1e-9,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
+    ridge: Number = 0.0,
+    null_space: NullSpace = "use",
+    solver: SolverLike = "auto",
+    tol: Number = 1e-9,
     max_iter: int | None = None,
-    rng: Any = None,
+    rng: Seed | None = None,
     callback: Callable[[Step], object] | None = None,
 ) -> Solution:
     """Find the best linear predictor against providers who react to it.
@@ -178,17 +180,17 @@ def solve(
 
 
 def certify(
-    X: Any,
-    y: Any,
-    z: Any,
-    gamma: float | Population,
-    coef: Any,
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers,
+    gamma: Number | Population,
+    coef: Numbers,
     *,
-    intercept: float | None = None,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    ridge: float = 0.0,
-    null_space: str = "use",
+    intercept: Number | None = None,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
+    ridge: Number = 0.0,
+    null_space: NullSpace = "use",
 ) -> Certificate:
     """Bound how far a predictor is from the best one, from the data alone.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spgls.base.frames import column_names, resolve_cost
-from spgls.base.types import Array, Vector
+from spgls.base.types import Array, Costs, Numbers, Table, Vector
 from spgls.base.validation import check_choice, check_flag, check_vector, check_weight
 from spgls.estimators.attack import facing
 from spgls.game.providers import Population, Provider
@@ -137,14 +137,14 @@ class Robustness:
 
 def robustness(
     models: Any,
-    X: Any,
-    y: Any,
-    z: Any,
-    gammas: Any = None,
-    shares: Any = (0.0, 0.25, 0.5, 0.75, 1.0),
+    X: Table,
+    y: Numbers,
+    z: Numbers,
+    gammas: Numbers | None = None,
+    shares: Numbers = (0.0, 0.25, 0.5, 0.75, 1.0),
     *,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
+    feature_cost: Costs | None = None,
+    sample_weight: Numbers | None = None,
     metric: str = "r2",
     reference: bool = False,
 ) -> Robustness:
