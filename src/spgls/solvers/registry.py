@@ -132,8 +132,49 @@ _AUTOMATIC: dict[str, type[Any]] = {}
 
 
 def register(solver: _Class) -> _Class:
-    """Make a solver class available under its declared name."""
-    _REGISTRY[solver.capabilities.name] = solver
+    """Make a solver class available under its declared name, as a decorator.
+
+    Parameters
+    ----------
+    solver : type
+        A class with ``capabilities`` and ``solve(data, gamma, controls)`` that can be made without
+        arguments; :class:`Solver` has the details. :class:`PopulationSolver` and
+        :class:`PathSolver` are what it may offer besides.
+
+    Returns
+    -------
+    type
+        The same class. ``solve(..., solver=name)`` and :func:`~spgls.compare_solvers` know it now.
+
+    Raises
+    ------
+    TypeError
+        If the class does not declare what it can do, or has no ``solve``.
+    ValueError
+        If another solver has the name.
+
+    See Also
+    --------
+    certified_solution : from coefficients to a certified Solution.
+    """
+    declared = getattr(solver, "capabilities", None)
+    if not isinstance(declared, Capabilities) or not callable(getattr(solver, "solve", None)):
+        raise TypeError(
+            "register takes a class with capabilities, an instance of Capabilities, and a method "
+            f"solve(data, gamma, controls); got {describe(solver)}. A function of (X, y, z, gamma) "
+            "needs no registration: pass it as solver=."
+        )
+    known = (_AUTOMATIC | _REGISTRY).get(declared.name)
+    # A module that is loaded again, or a cell of a notebook, registers the same class anew.
+    if known is not None and (known.__module__, known.__qualname__) != (
+        solver.__module__,
+        solver.__qualname__,
+    ):
+        raise ValueError(
+            f"capabilities.name must be a name that no other solver has; {declared.name!r} is "
+            f"{known.__module__}.{known.__qualname__}. Choose another."
+        )
+    _REGISTRY[declared.name] = solver
     return solver
 
 
@@ -151,15 +192,20 @@ def available_solvers() -> tuple[Capabilities, ...]:
 
 
 def resolve(solver: Any, argument: str = "solver") -> Solver:
-    """Return a solver object from a name, from "auto", or from such an object."""
+    """Return a solver object from a name, from "auto", from such an object or from a function."""
     if hasattr(solver, "capabilities") and not isinstance(solver, type):
         given: Solver = solver
         return given
+    if callable(solver) and not isinstance(solver, type):
+        # What judges a function's answers is built from registered solvers.
+        from spgls.solvers.own import OwnSolver
+
+        return OwnSolver(solver)
     known = _AUTOMATIC | _REGISTRY
     if not isinstance(solver, str):
         raise TypeError(
-            f"{argument} must be one of {', '.join(known)} or a solver object; "
-            f"got {describe(solver)}."
+            f"{argument} must be one of {', '.join(known)}, a function of (X, y, z, gamma), or a "
+            f"solver object; got {describe(solver)}."
         )
     chosen: Solver = known[check_choice(solver, argument, tuple(known))]()
     return chosen

@@ -128,9 +128,11 @@ def solve(
         Whether the predictor may use directions in which the rows never vary, as the game as stated
         does: they cost nothing there, and everything on rows that do vary. ``"avoid"`` looks for
         the best predictor among those that do not, and the certificate speaks of those.
-    solver : str or solver object
+    solver : str, solver object or function
         ``"auto"``, a name from :func:`spgls.solvers.available_solvers`, or an object such as
-        ``spgls.solvers.Spectral(engine="qr")``.
+        ``spgls.solvers.Spectral(engine="qr")``. A function ``f(X, y, z, gamma)`` gets the plain
+        game, with weights, costs, intercept and immutable features already in its numbers, and
+        returns a coefficient per column; what it returns is certified.
     tol : float
         Certified relative gap wanted, in units of R2.
     max_iter : int, optional

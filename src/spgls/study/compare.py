@@ -13,6 +13,7 @@ from spgls.game.providers import Population
 from spgls.matrix import Matrix
 from spgls.reduction.data import GameData
 from spgls.solvers import (
+    OwnSolver,
     Solution,
     Solver,
     SolverLike,
@@ -237,7 +238,7 @@ def compare_solvers(
     ----------
     X, y, z, gamma, fit_intercept, feature_cost, sample_weight, ridge
         The game, as in :func:`solve`.
-    solvers : list of names and solver objects, optional
+    solvers : list of names, solver objects and functions, optional
         Whom to compare; every registered solver by default.
     tol, max_iter, rng, callback
         As in :func:`solve`, for each solver alike. A random generator is copied, so that each
@@ -315,6 +316,8 @@ def _read_solvers(solvers: Any) -> dict[str, Solver]:
 def _label(solver: Any) -> str:
     """Return a solver's name, with the constants that differ from its defaults."""
     name = str(solver.capabilities.name)
+    if isinstance(solver, OwnSolver):
+        return name
     given = []
     for field in fields(solver) if is_dataclass(solver) else ():
         value = getattr(solver, field.name)
