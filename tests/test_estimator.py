@@ -480,7 +480,7 @@ METHODS = [
     *(("fit", "X", *row) for row in TABLES),
     ("fit", "y", None, ValueError, "requires y to be passed, but the target y is None"),
     ("fit", "y", y[:-1], ValueError, "inconsistent numbers of samples"),
-    ("fit", "y", np.column_stack([y, y]), ValueError, "y should be a 1d array"),
+    ("fit", "y", np.column_stack([y, y]), ValueError, "A model has one output"),
     ("fit", "y", y * nan, ValueError, "Input y contains NaN"),
     ("fit", "y", ["a"] * M, TypeError, "y must be an array of numbers.*entry 0 is 'a'"),
     *(("predict", "X", *row) for row in TABLES),
