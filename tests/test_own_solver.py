@@ -23,9 +23,11 @@ from spgls import (
     solve,
     solve_path,
 )
+from spgls.datasets import catalogue, load_problem
 from spgls.solvers import Capabilities, available_solvers, own, register, registry
 
 from .builders import linear_game
+from .test_catalogue import measure
 from .test_docs_examples import blocks, differences
 
 PAGE = Path(__file__).parents[1] / "docs" / "own_solvers.md"
@@ -92,6 +94,25 @@ def test_an_answer_that_is_not_best_says_so_with_the_gap_of_certify(shape):
     assert found.status is Status.STATIONARY
     assert found.certificate.relative_gap == pytest.approx(judged.relative_gap, rel=1e-3)
     assert found.certificate.relative_gap > 1e-4
+
+
+@pytest.mark.parametrize("method", [exact, least_squares])
+@pytest.mark.parametrize("name", catalogue())
+def test_what_is_said_of_an_answer_is_true(name, method):
+    problem = load_problem(name)
+    if method is least_squares and "mid-size" in problem.tags:
+        return
+    found, answer = solve(**problem.arguments, solver=method), problem.answer
+    loss, _ = measure(problem, found)
+    excess, slack = loss - problem.optimum, 1e-12 * float(answer.label_size)
+    assert found.objective == pytest.approx(loss, rel=1e-9, abs=slack)
+    assert found.certificate.lower_bound <= problem.optimum + slack
+    assert -slack <= excess <= found.certificate.gap + slack
+    if found.status.ok:
+        assert excess <= 1e-9 * float(answer.label_spread)
+        assert answer.status != "unattained"
+    if method is exact:
+        assert found.status.ok or found.status is Status.UNATTAINED
 
 
 def test_large_games_are_judged_to_the_tolerance():
