@@ -13,7 +13,7 @@ from spgls.base.types import Array, Vector
 from spgls.base.validation import as_numbers, describe
 from spgls.base.vector import norm
 from spgls.game.providers import Population, priced_norm
-from spgls.population.groups import Groups
+from spgls.population.groups import Groups, Reached
 from spgls.reduction.data import GameData
 from spgls.solvers.auto import Auto
 from spgls.solvers.iterative.iterate import Controls
@@ -70,21 +70,16 @@ def certified_solution(
     clock = Clock() if clock is None else clock
     v = _read_answer(coef, name, data.projected.shape[1])
     layout = data.layout
+    # Numbers beyond double precision show in the certificate.
     with np.errstate(all="ignore"):
-        pull = float(v @ v) / gamma
-        w = layout.coefficients(v, data.free_coefficients(v, pull))
+        w = layout.coefficients(v, data.free_coefficients(v, float(v @ v) / gamma))
         linear = data.matrix.apply(w)
         reached = Groups(gamma).at(priced_norm(w, layout.cost))
         intercept = data.best_intercept(linear, reached.t / gamma)
         prediction = linear + intercept
-        enough = min(controls.tol, 1e-8)
-        certificate = judge_predictor(data, w, intercept, gamma, 0.0, enough=enough)
-        within = certificate.relative_gap <= controls.tol
-        never = within and _goals_tell_nothing_else(data) and _is_unattained(data, gamma, controls)
-        error, gap = prediction - data.y, data.z - data.y
-        weight = 1.0 if data.weight is None else data.weight
-        squares = (float((weight * a) @ b) for a, b in ((error, error), (error, gap), (gap, gap)))
-        multiplier = gamma / 4 * float(np.divide(reached.by_norm(*squares), reached.a))
+        certificate = judge_predictor(data, w, intercept, gamma, 0.0, enough=controls.tol)
+        unattained = certificate.relative_gap <= controls.tol and _is_unattained(data, gamma)
+        multiplier = _multiplier(data, reached, prediction, gamma)
     clock.lap("certificate", 1.0)
     return Solution(
         coef=w,
@@ -95,7 +90,7 @@ def certified_solution(
         status=status_of(
             certificate.relative_gap,
             controls.tol,
-            "unattained" if never else "unique",
+            "unattained" if unattained else "unique",
             otherwise=Status.STATIONARY,
         ),
         solver=name,
@@ -196,13 +191,17 @@ def _read_answer(coef: Any, name: str, n: int) -> Vector:
     return array
 
 
-def _goals_tell_nothing_else(data: GameData) -> bool:
-    """Whether every column sees the same in both: only then may no predictor be best."""
+def _multiplier(data: GameData, reached: Reached, prediction: Vector, gamma: float) -> float:
+    """The multiplier if the predictor is stationary: how its loss changes with its squared norm."""
+    error, gap = prediction - data.y, data.z - data.y
+    weight = 1.0 if data.weight is None else data.weight
+    squares = (float((weight * a) @ b) for a, b in ((error, error), (error, gap), (gap, gap)))
+    return gamma / 4 * float(np.divide(reached.by_norm(*squares), reached.a))
+
+
+def _is_unattained(data: GameData, gamma: float) -> bool:
+    """Whether no predictor is best, which takes labels and goals that no column tells apart."""
     seen = np.asarray(data.projected.cross(data.projected_targets[0]))
-    return norm(seen[:, 0] - seen[:, 1]) <= _SAME * (norm(seen[:, 0]) + norm(seen[:, 1]))
-
-
-def _is_unattained(data: GameData, gamma: float, controls: Controls) -> bool:
-    """Whether our own solver finds that no predictor is best."""
-    found = Auto().solve(data, gamma, Controls(tol=controls.tol))
-    return found.status is Status.UNATTAINED
+    if norm(seen[:, 0] - seen[:, 1]) > _SAME * (norm(seen[:, 0]) + norm(seen[:, 1])):
+        return False
+    return Auto().solve(data, gamma, Controls()).status is Status.UNATTAINED

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -145,7 +145,7 @@ def robustness(
     *,
     feature_cost: Costs | None = None,
     sample_weight: Numbers | None = None,
-    metric: str = "r2",
+    metric: Literal["r2", "mse", "rmse"] = "r2",
     reference: bool = False,
 ) -> Robustness:
     """Say how fitted linear models fare when providers manipulate their rows.
