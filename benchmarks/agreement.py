@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-# The catalogue belongs to the tests, which are no installed package: the imports below need this.
+# Real data is read by the tests, which are no installed package: the imports below need this.
 sys.path.insert(0, str(ROOT))
 
 from tests import real_games  # noqa: E402
-from tests.catalogue import CATALOGUE, REAL, problem  # noqa: E402
 
 import spgls  # noqa: E402
+from spgls.datasets import catalogue, load_problem  # noqa: E402
 from spgls.reduction.data import GameData  # noqa: E402
 from spgls.solvers import Status, available_solvers  # noqa: E402
 
@@ -41,10 +41,9 @@ class Row(NamedTuple):
 
 def games() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
     """Names, data and options."""
-    for name in CATALOGUE:
-        if name not in REAL:
-            game = problem(name)
-            yield name, (game.X, game.y, game.z, game.gamma), game.options
+    for name in catalogue():
+        game = load_problem(name)
+        yield name, (game.X, game.y, game.z, game.gamma), game.options
     for name, game in real_games.games().items():
         yield name, game, {}
 

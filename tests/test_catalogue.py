@@ -30,10 +30,12 @@ import scipy.sparse as sp
 from packaging.requirements import Requirement
 
 import spgls
+from spgls.datasets import Problem
+from spgls.datasets._catalogue import stored_answers
 from spgls.solvers import Capabilities, Solution, Status, available_solvers
 
-from .catalogue import CATALOGUE, Problem, problem
-from .oracles.answers import derive, fingerprint, instance_of, stored
+from .catalogue import CATALOGUE, problem
+from .oracles.answers import derive, fingerprint, instance_of
 
 TOL = 1e-9
 ROUNDING = 1e-12
@@ -176,7 +178,7 @@ def measure(game: Problem, solution: Solution) -> tuple[float, float]:
 
 def test_the_catalogue_is_large_and_answered():
     assert len(CATALOGUE) >= 34
-    assert set(CATALOGUE) <= set(stored())
+    assert set(CATALOGUE) <= set(stored_answers())
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -15,13 +15,16 @@ from sklearn.datasets import make_regression
 from spgls import Floor, solve
 from spgls.datasets import (
     _synthetic,
+    catalogue,
     load_blog_feedback,
     load_insurance,
+    load_problem,
     load_residential_building,
     load_wine_quality,
     make_dense,
     make_sparse,
 )
+from spgls.datasets._entries import TAGS
 
 from .real_games import numbers
 
@@ -382,3 +385,34 @@ def test_bad_arguments_of_generators(make, given, error, said):
     valid = {"m": 6, "n": 4} | ({"density": 0.5} if make is make_sparse else {})
     with pytest.raises(error, match=said):
         make(**(valid | given))
+
+
+# The catalogue
+
+
+def test_a_problem_is_what_solve_takes_and_knows_its_optimum():
+    problem = load_problem("everything-at-once")
+    solution = solve(**problem.arguments)
+    assert solution.objective == pytest.approx(problem.optimum, rel=1e-12)
+    assert problem.answer.how == "exact"
+    assert repr(problem).startswith("Problem('everything-at-once': 40 x 14, costs, immutable")
+
+
+def test_every_problem_says_what_is_special_about_it():
+    for name, tags in catalogue().items():
+        problem = load_problem(name)
+        assert problem.tags == tags
+        assert problem.description.endswith(".")
+        assert set(tags) <= set(TAGS)
+
+
+def test_problems_are_built_anew():
+    load_problem("tall").X[:] = 0.0
+    assert load_problem("tall").X.any()
+
+
+def test_names_and_tags_that_are_not_in_the_catalogue():
+    with pytest.raises(ValueError, match=r"^name must be one of tall, .*; got 'tal'"):
+        load_problem("tal")
+    with pytest.raises(ValueError, match=r"^tag must be one of tall, .*; got 'difficult'"):
+        catalogue("difficult")

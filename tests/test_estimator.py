@@ -525,8 +525,10 @@ def test_every_constructor_parameter_is_in_the_table():
 
 
 def test_parameters_that_contradict_each_other():
-    model = StackelbergRegressor(Population.mixed(0.5), honest_share=0.5, goal=Floor(2.0))
-    with pytest.raises(ValueError, match=r"^honest_share must stay None with a Population.*got 0"):
+    model = StackelbergRegressor(Population.mixed(0.5), honest_share=0.4, goal=Floor(2.0))
+    with pytest.raises(
+        ValueError, match=r"^honest_share must stay 0.5, its default, with a Population.*got 0"
+    ):
         model.fit(X, y)
     for strength in (0.7, Population.mixed(0.5)):
         with pytest.raises(ValueError, match=r"^pull must stay 0.5 with gamma=.*; got 0\.3\. Pass"):
@@ -574,7 +576,7 @@ METHODS = [
     *(("fit", "X", *row) for row in TABLES),
     ("fit", "y", None, ValueError, "requires y to be passed, but the target y is None"),
     ("fit", "y", y[:-1], ValueError, "inconsistent numbers of samples"),
-    ("fit", "y", np.column_stack([y, y]), ValueError, "y should be a 1d array"),
+    ("fit", "y", np.column_stack([y, y]), ValueError, "A model has one output"),
     ("fit", "y", y * nan, ValueError, "Input y contains NaN"),
     ("fit", "y", ["a"] * M, TypeError, "y must be an array of numbers.*entry 0 is 'a'"),
     *(("predict", "X", *row) for row in TABLES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from math import inf
 
 import numpy as np
@@ -100,6 +101,42 @@ class TestGamesThatWereProvedWrongly:
             assert 0.0 <= proof.lower_bound <= found.objective
             assert proof.lower_bound <= (1 + 1e-12) * (y @ y)
             assert not found.status.ok or proof.relative_gap <= 1e-9
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_prices_count_where_a_rank_is_cut(engine):
+    """Raw columns of order one with tiny prices once put the cut above every singular value."""
+    rng = np.random.default_rng(0)
+    X, y, z = rng.normal(size=(3, 6)), rng.normal(size=3), np.zeros(3)
+    told = {"feature_cost": np.full(6, 1e-40), "solver": Spectral(engine=engine)}
+    plain = solve(X, y, z, 1.0, solver=Spectral(engine=engine))
+    priced = solve(X, y, z, 1e40, **told)
+    np.testing.assert_allclose(priced.coef, plain.coef, rtol=1e-7)
+    assert priced.certificate.lower_bound <= plain.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_large_labels_and_goals_that_are_close(engine):
+    """Their means are rounded, but not the mean of their difference."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4, 1)) + 4e4
+    y = 621391.0 + np.array([0.9465640828, 0.4465640828, -0.6534359172, 0.7465640828])
+    z = y + np.array([-0.7, -0.11, -0.09, 0.76])
+    people = Population([6000.0, 1.5e-10], [0.5, 0.5])
+    found = solve(X, y, z, people, fit_intercept=True, solver=Spectral(engine=engine))
+    rows, coef = [Fraction(float(x)) for x in X[:, 0]], Fraction(float(found.coef[0]))
+    labels, goals = ([Fraction(float(t)) for t in part] for part in (y, z))
+    groups = []
+    for gamma, share in zip(people.gammas, people.shares, strict=True):
+        s = 1 / (1 + coef * coef / Fraction(gamma))
+        groups.append((s, 1 - s, Fraction(share)))
+    each = list(zip(rows, labels, goals, strict=True))
+    top = sum(f * s * (a - s * x * coef - c * b) for s, c, f in groups for x, a, b in each)
+    best = top / sum(f * s * s for s, c, f in groups for _ in each)
+    true = sum(
+        f * (s * (x * coef + best) + c * b - a) ** 2 for s, c, f in groups for x, a, b in each
+    )
+    assert found.certificate.lower_bound <= float(true) * (1 + 1e-13)
 
 
 def test_default_fits_of_graded_columns_are_never_proved_wrongly():

@@ -1,57 +1,30 @@
-"""Answers of the catalogue's problems: how they are derived, stored and found again."""
+"""Answers of the catalogue's problems: how they are derived and stored."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from mpmath import mp, mpf
 
-import spgls
+import spgls.datasets
+from spgls.datasets import Answer, Problem
+from spgls.datasets._catalogue import stored_answers
 from spgls.reduction import reduce_spectral
 from spgls.reduction.data import GameData
 from spgls.solvers import Spectral, Status
 
 from .exact_game import DIGITS, Instance, Truth
 
-if TYPE_CHECKING:
-    from tests.catalogue import Problem
-
-FILE = Path(__file__).parent.parent / "catalogue_answers.json"
+FILE = Path(spgls.datasets.__file__).parent / "_answers.json"
 #: The exact oracle takes half a minute at this order and grows with its cube.
 EXACT_ORDER = 64
 CERTIFIED_GAP = 1e-12
 KEPT_DIGITS = 30
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The truth about one problem; numbers are decimal strings of 30 digits.
-
-    ``alpha`` is None unless the optimum is unique and attained; ``smallest_alpha`` is the least
-    optimal one wherever some is. ``sign`` is the sign of the multiplier, None where there is no
-    game. ``curvature`` is h(nu): a predictor whose loss exceeds ``value`` by g has a pull within
-    sqrt(g / h) of the optimal one. ``label_size`` is |S^{1/2} y|^2, ``label_spread`` is |Py|^2.
-    ``how`` is "exact" (``exact_game``, from the data as they are) or "certified" (the library's
-    own QR reduction, where it proves a gap within 1e-12 |Py|^2).
-    """
-
-    value: str
-    alpha: str | None
-    smallest_alpha: str | None
-    status: str
-    sign: int | None
-    curvature: str
-    label_size: str
-    label_spread: str
-    how: str
-    sha256: str
 
 
 def fingerprint(problem: Problem) -> str:
@@ -151,13 +124,7 @@ def _text(value: mpf) -> str:
     return mp.nstr(value, KEPT_DIGITS)
 
 
-@cache
-def stored() -> dict[str, Answer]:
-    entries = json.loads(FILE.read_text()) if FILE.exists() else {}
-    return {name: Answer(**entry) for name, entry in entries.items()}
-
-
 def write(answers: dict[str, Answer]) -> None:
     entries = {name: asdict(answer) for name, answer in answers.items()}
     FILE.write_text(json.dumps(entries, indent=1) + "\n")
-    stored.cache_clear()
+    stored_answers.cache_clear()

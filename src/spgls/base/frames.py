@@ -45,11 +45,12 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
 
 def in_container_of(X: Any, values: Array) -> Any:
     """Return values in the container of ``X``: an array, or a data frame with its labels."""
-    if not hasattr(X, "columns"):
+    # A frame in pieces, such as Dask's, is not made from an array.
+    if not hasattr(X, "columns") or hasattr(X, "compute"):
         return values
     if hasattr(X, "index"):
         return type(X)(values, columns=X.columns, index=X.index)
-    return type(X)(values, schema=list(X.columns))
+    return type(X)(values, schema=list(X.columns)) if hasattr(X, "schema") else values
 
 
 def resolve_cost(

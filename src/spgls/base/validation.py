@@ -26,7 +26,12 @@ __all__ = [
     "check_weight",
     "column_label",
     "describe",
+    "refuse_lazy",
 ]
+
+
+#: What makes a table of a query, in Spark, Ibis and polars.
+_COMPUTES = ("toPandas", "to_pandas", "collect")
 
 
 def describe(value: Any) -> str:
@@ -209,6 +214,9 @@ def as_numbers(value: Any, name: str, what: str = "an array of numbers") -> np.n
     """
     if value is None or isinstance(value, str | bytes | dict | set | frozenset):
         raise TypeError(f"{name} must be {what}; got {describe(value)}.")
+    refuse_lazy(value, name, what)
+    if hasattr(value, "__next__"):
+        raise TypeError(f"{name} must be {what}; got {describe(value)}. Pass list({name}).")
     if np.ma.is_masked(value):
         raise TypeError(
             f"{name} must be {what}; got {describe(value)} with masked entries. "
@@ -216,7 +224,14 @@ def as_numbers(value: Any, name: str, what: str = "an array of numbers") -> np.n
         )
     try:
         array = np.asarray(value)
-    except ValueError:
+    except Exception as error:
+        if hasattr(value, "__array__"):
+            # A tensor on another device, or one with a gradient, says what to do about it.
+            raise TypeError(
+                f"{name} must be {what}; got {describe(value)}, which NumPy cannot read: {error}"
+            ) from None
+        if not isinstance(error, ValueError):
+            raise
         raise ValueError(
             f"{name} must be {what}; got {describe(value)} whose entries differ in length."
         ) from None
@@ -233,6 +248,18 @@ def as_numbers(value: Any, name: str, what: str = "an array of numbers") -> np.n
             pass
     entry, where = _culprit(value, array)
     raise TypeError(f"{name} must be {what}; got {describe(value)}{where}. {_remedy(entry)}")
+
+
+def refuse_lazy(value: Any, name: str, what: str = "an array of numbers") -> None:
+    """Raise an error where a query was given, and not yet its result."""
+    if hasattr(value, "__array__"):
+        return
+    for verb in _COMPUTES:
+        if callable(getattr(value, verb, None)):
+            raise TypeError(
+                f"{name} must be {what}; got {describe(value)}, which has not been computed. Pass "
+                f"{name}.{verb}()."
+            )
 
 
 def column_label(table: Any, column: int) -> Any:
@@ -269,6 +296,8 @@ def _one_dimensional(value: Any, name: str, length: int | None, per: str) -> Vec
         if array.ndim == 2 and 1 in array.shape:
             source = name if isinstance(value, np.ndarray) else f"numpy.asarray({name})"
             hint = f" Pass {source}.ravel()."
+        elif array.ndim == 2 and name in ("y", "z"):
+            hint = f" A model has one output: pass one column of {name}, and fit a model for each."
         raise ValueError(f"{wanted}; got shape {array.shape}.{hint}")
     if length is None and array.shape[0] == 0:
         raise ValueError(f"{wanted}; got none.")

@@ -89,8 +89,9 @@ def read_goals(last: Any, labels: Vector, z: Any) -> Vector:
 def own_strength(estimator: Any, X: Any, y: Vector, z: Vector) -> float:
     """Strength of the strategic providers that an estimator is for, fitted or not."""
     head, last = game_of(estimator)
-    if isinstance(last.gamma, Real):
-        return check_number(last.gamma, "gamma", above=0.0)
+    gamma: object = last.gamma
+    if isinstance(gamma, Real):
+        return check_number(gamma, "gamma", above=0.0)
     if not hasattr(last, "gamma_"):
         seen = X if head is None else clone(head).fit_transform(X, y)
         last = clone(last).fit(seen, y, **({"z": z} if last.goal is None else {}))

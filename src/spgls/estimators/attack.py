@@ -8,8 +8,9 @@ prediction needs the model's own prediction and its coefficients, nothing of how
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,7 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.frames import column_names, resolve_cost
-from spgls.base.types import Vector
+from spgls.base.types import Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import (
     check_number,
     check_strength,
@@ -49,7 +50,13 @@ _LINEAR = 1e-2
 
 
 def predict_attacked(
-    model: Any, X: Any, z: Any = None, *, y: Any = None, gamma: Any, feature_cost: Any = None
+    model: Any,
+    X: Table,
+    z: Numbers | GoalLike | None = None,
+    *,
+    y: Numbers | None = None,
+    gamma: Number | Numbers | Literal["auto"],
+    feature_cost: Costs | None = None,
 ) -> Vector:
     """Predict what a linear model says once providers have moved their rows against it.
 
@@ -100,14 +107,14 @@ def predict_attacked(
 
 
 def best_response(
-    X: Any,
-    z: Any = None,
+    X: Table,
+    z: Numbers | GoalLike | None = None,
     coef: Any = None,
     *,
-    y: Any = None,
-    gamma: Any,
+    y: Numbers | None = None,
+    gamma: Number | Numbers | Literal["auto"],
     intercept: float = 0.0,
-    feature_cost: Any = None,
+    feature_cost: Costs | None = None,
 ) -> Any:
     """Rows after each provider has moved its own in its best interest.
 
@@ -183,7 +190,11 @@ def best_response(
 
 
 def make_attacked_scorer(
-    gamma: Any, *, goal: Any = None, metric: Any = "r2", feature_cost: Any = None
+    gamma: Number | Population,
+    *,
+    goal: GoalLike | None = None,
+    metric: str | Callable[..., Any] = "r2",
+    feature_cost: Costs | None = None,
 ) -> AttackedScorer:
     """Make a scorer that judges linear models by what they predict on attacked rows.
 

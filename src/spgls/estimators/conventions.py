@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from spgls.base.types import Vector
-from spgls.base.validation import as_numbers, check_rng
+from spgls.base.validation import as_numbers, check_rng, check_vector, refuse_lazy
 from spgls.matrix import refuse_matrix_object
 from spgls.solvers import Solution, Status, Step
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 
     # A warning is the caller's of fit, and two decorators stand between.
     _CALLER = 5
@@ -29,7 +30,7 @@ except ImportError:  # scikit-learn before 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing to support."""
 
-    def with_callbacks(method: Any) -> Any:
+    def _with_callbacks(method: Any) -> Any:
         """Leave a method as it is."""
         return method
 
@@ -49,6 +50,9 @@ __all__ = [
     "with_callbacks",
 ]
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+_TABLE = "a table of numbers (array, data frame or SciPy sparse matrix)"
 #: What is taken as it comes: rows of either precision, stored by rows or columns if sparse.
 READS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 #: Goals further from the labels than this many of their standard deviations are on another scale.
@@ -60,7 +64,13 @@ _FEW = 0.01
 _UNFINISHED = (Status.ITERATION_LIMIT, Status.STATIONARY, Status.INACCURATE, Status.FAILED)
 
 
-def all_or_nothing(method: Any) -> Any:
+def with_callbacks(method: _Method) -> _Method:
+    """Let scikit-learn's callbacks see a fit."""
+    seen: _Method = _with_callbacks(method)
+    return seen
+
+
+def all_or_nothing(method: _Method) -> _Method:
     """Leave an estimator as it was, where a method is interrupted or anything goes wrong."""
 
     @wraps(method)
@@ -73,7 +83,9 @@ def all_or_nothing(method: Any) -> Any:
             vars(self).update(before)
             raise
 
-    return attempt
+    same: Any = attempt
+    checked: _Method = same
+    return checked
 
 
 class Progress:
@@ -129,11 +141,13 @@ def html_table(rows: dict[str, str]) -> str:
 def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Rows and labels by scikit-learn's rules, and errors that name what is wrong."""
     refuse_matrix_object(X, "X")
+    refuse_lazy(X, "X", _TABLE)
+    refuse_lazy(y, "y")
     try:
         table, labels = validate_data(model, X, y, y_numeric=True, **READS)
         labels = labels.astype(np.float64, copy=False)
-    except ValueError as error:
-        _refuse_text(error, X, y)
+    except (RuntimeError, TypeError, ValueError) as error:
+        _say_closer(error, X, y)
         raise
     return table, labels
 
@@ -141,25 +155,33 @@ def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
 def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
     """Rows for a model that is fitted already."""
     refuse_matrix_object(X, "X")
+    refuse_lazy(X, "X", _TABLE)
     how = READS if accept_sparse else READS | {"accept_sparse": False}
     try:
         return validate_data(model, X, reset=False, **how)
-    except ValueError as error:
-        _refuse_text(error, X)
+    except (RuntimeError, TypeError, ValueError) as error:
+        _say_closer(error, X)
         raise
 
 
-def _refuse_text(error: ValueError, X: Any, y: Any = None) -> None:
-    """Raise an error that says where text was found, if that was the trouble."""
-    if "string" not in str(error):
+def _say_closer(error: Exception, X: Any, y: Any = None) -> None:
+    """Raise an error that names what is no table of numbers, if that was the trouble."""
+    several = y is not None and "1d array" in str(error)
+    if isinstance(error, ValueError):
+        if "string" not in str(error) and not several:
+            return
+    elif isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)):
+        # What scikit-learn says of arrays of objects is part of its contract.
         return
     try:
         if not sp.issparse(X):
-            as_numbers(X, "X", "a table of numbers (array, data frame or SciPy sparse matrix)")
+            as_numbers(X, "X", _TABLE)
         if y is not None:
             as_numbers(y, "y")
     except TypeError as closer:
         raise closer from None
+    if several:
+        check_vector(y, "y", None, "row of X")
 
 
 def read_random_state(value: Any) -> np.random.Generator | None:

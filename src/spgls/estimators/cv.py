@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import sklearn
@@ -12,7 +13,7 @@ from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import Array, Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import check_flag, describe
 from spgls.estimators.conventions import (
     Progress,
@@ -33,11 +34,12 @@ from spgls.estimators.cv_options import (
     warn_of_no_world,
 )
 from spgls.estimators.folds import Candidates, CrossValidation
-from spgls.estimators.regressor import StackelbergRegressor
+from spgls.estimators.regressor import RandomState, StackelbergRegressor
+from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
 from spgls.game.response import check_pull, strength_at
-from spgls.reduction.data import GameData
-from spgls.solvers import Controls, PopulationSolver, Solver, play, resolve
+from spgls.reduction.data import GameData, NullSpace
+from spgls.solvers import Controls, PopulationSolver, Solver, SolverLike, play, resolve
 from spgls.solvers.reach import reach_of_least_squares
 from spgls.solvers.solve import read_controls
 
@@ -49,6 +51,18 @@ _Grid: TypeAlias = tuple[tuple[float, ...] | None, tuple[float, ...], tuple[floa
 _AROUND_AUTO = np.logspace(-3.0, 3.0, 13)
 #: Scores that differ by less than this part of themselves are the same.
 _SAME = 1e-9
+
+
+class _Splitter(Protocol):
+    """What makes splits of rows, as scikit-learn's ``KFold`` does."""
+
+    def split(self, *args: Any, **kwargs: Any) -> Iterable[Any]:
+        """Pairs of arrays of training and test rows."""
+        ...
+
+
+#: Who moves the test rows.
+_World: TypeAlias = Number | Population
 
 
 class StackelbergRegressorCV(StackelbergRegressor):
@@ -158,28 +172,35 @@ class StackelbergRegressorCV(StackelbergRegressor):
     array([3, 1, 2], dtype=int32)
     """
 
+    best_params_: dict[str, float]
+    best_index_: int
+    best_score_: float
+    cv_results_: dict[str, Any]
+    worlds_: tuple[Population, ...]
+    n_splits_: int
+
     # Groups are for the splitter, which asks for them itself.
     __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
-        gammas: Any = None,
+        gammas: Numbers | None = None,
         *,
-        pull: Any = 0.5,
-        honest_shares: Any = (0.5,),
-        ridges: Any = (0.0,),
-        world: Any = None,
-        cv: Any = None,
-        goal: Any = None,
-        feature_cost: Any = None,
-        fit_intercept: Any = True,
-        null_space: Any = "avoid",
-        scoring: Any = None,
-        one_standard_error: Any = False,
-        solver: Any = "auto",
-        tol: Any = 1e-9,
-        max_iter: Any = None,
-        random_state: Any = None,
+        pull: Number = 0.5,
+        honest_shares: Numbers = (0.5,),
+        ridges: Numbers = (0.0,),
+        world: _World | Sequence[_World] | None = None,
+        cv: int | _Splitter | Iterable[tuple[Any, Any]] | None = None,
+        goal: GoalLike | None = None,
+        feature_cost: Costs | None = None,
+        fit_intercept: bool = True,
+        null_space: NullSpace = "avoid",
+        scoring: str | Callable[..., Any] | None = None,
+        one_standard_error: bool = False,
+        solver: SolverLike = "auto",
+        tol: Number = 1e-9,
+        max_iter: int | None = None,
+        random_state: RandomState | None = None,
     ) -> None:
         self.gammas = gammas
         self.pull = pull
@@ -202,14 +223,14 @@ class StackelbergRegressorCV(StackelbergRegressor):
     @with_callbacks
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Table,
+        y: Numbers,
         *,
-        z: Any = None,
-        sample_weight: Any = None,
+        z: Numbers | GoalLike | None = None,
+        sample_weight: Numbers | None = None,
         groups: Any = None,
         **params: Any,
-    ) -> Any:
+    ) -> Self:
         """Choose a candidate by cross-validation, and fit it on all rows.
 
         Parameters
@@ -295,8 +316,8 @@ class StackelbergRegressorCV(StackelbergRegressor):
         _, shares, ridges = grid
         if not isinstance(solver, PopulationSolver) and (any(shares) or any(ridges)):
             raise ValueError(
-                f"solver {self.solver!r} knows neither honest providers nor a ridge. Pass "
-                "honest_shares=[0] and ridges=[0], or solver='spectral'."
+                f"solver {solver.capabilities.name!r} knows neither honest providers nor a ridge. "
+                "Pass honest_shares=[0] and ridges=[0], or solver='spectral'."
             )
         return solver
 
@@ -366,7 +387,7 @@ def chosen_model(search: StackelbergRegressorCV) -> StackelbergRegressor:
     plain = StackelbergRegressor()
     # The strength that was chosen leaves no part to a pull.
     shared = (search.get_params().keys() & plain.get_params().keys()) - {"pull"}
-    chosen = dict(search.best_params_)
+    chosen: dict[str, Any] = dict(search.best_params_)
     if np.isinf(chosen["gamma"]):
         # What "auto" comes to where nobody has anything to gain.
         chosen["gamma"] = "auto"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Real
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.frames import column_names, in_container_of, resolve_cost
-from spgls.base.types import Vector
+from spgls.base.types import Costs, Number, Numbers, Seed, Table, Vector
 from spgls.base.validation import (
     check_flag,
     check_number,
@@ -33,17 +35,33 @@ from spgls.estimators.conventions import (
     with_callbacks,
 )
 from spgls.estimators.summary import Summary, summarise
-from spgls.game.goals import check_goal, goals_for, goals_of, read_goals
+from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals
 from spgls.game.providers import Population, Provider
 from spgls.game.response import check_pull, strength_at
 from spgls.matrix import as_matrix
-from spgls.reduction.data import GameData, read_null_space
+from spgls.reduction.data import GameData, NullSpace, read_null_space
 from spgls.reduction.layout import Layout
-from spgls.solvers import PopulationSolver, Solution, play, resolve
+from spgls.solvers import (
+    PopulationSolver,
+    Solution,
+    SolverLike,
+    Stats,
+    Status,
+    play,
+    resolve,
+)
 from spgls.solvers.reach import reach_of_least_squares
 from spgls.solvers.solve import read_controls, read_ridge
+from spgls.sphere import Certificate
 
-__all__ = ["StackelbergRegressor"]
+__all__ = ["Predictions", "RandomState", "StackelbergRegressor"]
+
+#: Numbers in the precision of the rows.
+Predictions: TypeAlias = NDArray[np.floating[Any]]
+#: Anything scikit-learn takes for a source of randomness.
+RandomState: TypeAlias = Seed | np.random.RandomState
+#: Share of the providers who do not react, unless somebody says otherwise.
+_HONEST = 0.5
 
 
 class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -66,9 +84,9 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         close against least squares, between 0 and 1. Larger means stronger. With any other
         ``gamma``, which says how strong they are itself, it must stay one half.
     honest_share : float, optional
-        Share of the providers who do not react. None means one half, and with a Population, which
-        holds its own shares, it must stay None. Zero is the game of the literature, whose
-        predictor can be far off for honest providers.
+        Share of the providers who do not react. It has no part with a Population, which holds its
+        own shares: leave the default there. None means the default. Zero is the game of the
+        literature, whose predictor can be far off for honest providers.
     goal : callable, optional
         Goals as a function of the labels, such as ``Floor(250)``; see :class:`Floor`,
         :class:`Cap`, :class:`Shift`, :class:`Scale` and :class:`Constant`. Without it ``fit`` needs
@@ -85,9 +103,9 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         Whether coefficients may lie in directions in which the rows never vary, as in
         :func:`solve`. The game as stated would use them, with coefficients that predict nonsense
         for a row that does vary there, such as one of a new category.
-    solver : str or solver object
+    solver : str, solver object or function
         As in :func:`solve`. Honest providers and a ridge are known to ``"auto"``, ``"spectral"``
-        and ``"krylov"``.
+        and ``"krylov"``; others, and functions, need ``honest_share=0`` and ``null_space="use"``.
     tol : float
         Certified relative gap wanted, in units of R2.
     max_iter : int, optional
@@ -145,21 +163,35 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     <Status.OPTIMAL: 'optimal'>
     """
 
+    coef_: Predictions
+    intercept_: np.floating[Any]
+    alpha_: float | Vector
+    gamma_: float | Vector
+    feature_cost_: Vector
+    objective_: float
+    status_: Status
+    certificate_: Certificate
+    stats_: Stats
+    solver_: str
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
     def __init__(
         self,
-        gamma: Any = "auto",
+        gamma: Number | Literal["auto"] | Population = "auto",
         *,
-        pull: Any = 0.5,
-        honest_share: Any = None,
-        goal: Any = None,
-        feature_cost: Any = None,
-        fit_intercept: Any = True,
-        ridge: Any = 0.0,
-        null_space: Any = "avoid",
-        solver: Any = "auto",
-        tol: Any = 1e-9,
-        max_iter: Any = None,
-        random_state: Any = None,
+        pull: Number = 0.5,
+        honest_share: Number | None = _HONEST,
+        goal: GoalLike | None = None,
+        feature_cost: Costs | None = None,
+        fit_intercept: bool = True,
+        ridge: Number = 0.0,
+        null_space: NullSpace = "avoid",
+        solver: SolverLike = "auto",
+        tol: Number = 1e-9,
+        max_iter: int | None = None,
+        random_state: RandomState | None = None,
     ) -> None:
         self.gamma = gamma
         self.pull = pull
@@ -176,7 +208,14 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, z: Any = None, sample_weight: Any = None) -> Any:
+    def fit(
+        self,
+        X: Table,
+        y: Numbers,
+        *,
+        z: Numbers | GoalLike | None = None,
+        sample_weight: Numbers | None = None,
+    ) -> Self:
         """Fit the best predictor against the providers.
 
         Parameters
@@ -212,8 +251,9 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         paper = len(population.gammas) == 1 and not ridge and not data.layout.avoids_null
         if not isinstance(solver, PopulationSolver) and not paper:
             raise ValueError(
-                f"solver {self.solver!r} knows neither honest providers nor a ridge, and uses null "
-                "spaces. Pass honest_share=0, ridge=0 and null_space='use', or solver='spectral'."
+                f"solver {solver.capabilities.name!r} knows neither honest providers nor a ridge, "
+                "and uses null spaces. Pass honest_share=0, ridge=0 and null_space='use', or "
+                "solver='spectral'."
             )
         metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
         progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
@@ -260,14 +300,15 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def _read_providers(self) -> tuple[Any, float | None]:
         """Strength and honest share as they were given, checked."""
         if isinstance(self.gamma, Population):
-            if self.honest_share is not None:
+            share: object = self.honest_share
+            if share is not None and not (isinstance(share, Real) and share == _HONEST):
                 raise ValueError(
-                    "honest_share must stay None with a Population, which holds its own shares; "
-                    f"got {describe(self.honest_share)}. Population.mixed(gamma, honest=0.5) makes "
-                    "one with honest providers."
+                    f"honest_share must stay {_HONEST}, its default, with a Population, which "
+                    f"holds its own shares; got {describe(share)}. Population.mixed(gamma, "
+                    "honest=0.5) makes one with honest providers."
                 )
             return self.gamma, None
-        honest = 0.5
+        honest = _HONEST
         if self.honest_share is not None:
             honest = check_number(self.honest_share, "honest_share", at_least=0.0, at_most=1.0)
         if isinstance(self.gamma, str) and self.gamma == "auto":
@@ -303,7 +344,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self.solver_ = solution.solver
         self.n_iter_ = max(1, solution.stats.iterations)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Table) -> Predictions:
         """Predict rows as they are.
 
         Parameters
@@ -317,10 +358,16 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = read_again(self, X)
-        return table @ self.coef_ + self.intercept_
+        said: Predictions = table @ self.coef_ + self.intercept_
+        return said
 
     def predict_attacked(
-        self, X: Any, z: Any = None, *, y: Any = None, gamma: Any = None
+        self,
+        X: Table,
+        z: Numbers | GoalLike | None = None,
+        *,
+        y: Numbers | None = None,
+        gamma: Number | Numbers | None = None,
     ) -> Vector:
         """Predict rows once their providers have moved them against this model.
 
@@ -347,7 +394,14 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         provider = self._facing(gamma, len(before))
         return provider.induced(before, goals)
 
-    def best_response(self, X: Any, z: Any = None, *, y: Any = None, gamma: Any = None) -> Any:
+    def best_response(
+        self,
+        X: Table,
+        z: Numbers | GoalLike | None = None,
+        *,
+        y: Numbers | None = None,
+        gamma: Number | Numbers | None = None,
+    ) -> Any:
         """Rows after each provider has moved its own against this model.
 
         Parameters

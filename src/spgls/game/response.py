@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from spgls.base.frames import column_names, in_container_of, index_names, resolve_cost
-from spgls.base.types import Vector
+from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import (
     check_number,
     check_strength,
@@ -23,7 +23,7 @@ from spgls.base.validation import (
     check_weight,
     describe,
 )
-from spgls.game.goals import read_goals
+from spgls.game.goals import GoalLike, read_goals
 from spgls.game.providers import Population, Provider, priced_norm
 from spgls.matrix import Matrix, as_matrix, refuse_matrix_object
 
@@ -78,13 +78,13 @@ class Movement:
 
 
 def movement(
-    X: Any,
-    z: Any,
-    coef: Any,
+    X: Table | Matrix,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
 ) -> Movement:
     """How each provider moves its row against a published model.
 
@@ -131,13 +131,7 @@ def movement(
 
 
 def moved_rows(
-    X: Any,
-    z: Any,
-    coef: Any,
-    *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    X: Any, z: Any, coef: Any, *, gamma: Any, intercept: Any = 0.0, feature_cost: Any = None
 ) -> Any:
     """Rows after each provider has moved its own against coefficients, in the container of ``X``.
 
@@ -164,13 +158,13 @@ def moved_rows(
 
 
 def undo_response(
-    X_hat: Any,
-    z: Any,
-    coef: Any,
+    X_hat: Table,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
 ) -> Any:
     """Rows as they were before providers reacted to a known model: the inverse of the response.
 
@@ -200,13 +194,13 @@ def undo_response(
 
 
 def induced_prediction(
-    X: Any,
-    z: Any,
-    coef: Any,
+    X: Table | Matrix,
+    z: Numbers,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
 ) -> Vector:
     """Predict what the model says once the providers have moved.
 
@@ -224,15 +218,15 @@ def induced_prediction(
 
 
 def learner_loss(
-    X: Any,
-    y: Any,
-    z: Any,
-    coef: Any,
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers | GoalLike,
+    coef: Numbers,
     *,
-    gamma: Any,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
+    gamma: Number | Numbers,
+    intercept: Number = 0.0,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
 ) -> float:
     """Weighted sum of squares of a model once the providers have moved: what the game minimises.
 
@@ -258,7 +252,7 @@ def learner_loss(
     return float(error @ error if weight is None else weight @ error**2)
 
 
-def gamma_from_pull(pull: float, coef: Any, feature_cost: Any = None) -> float:
+def gamma_from_pull(pull: Number, coef: Numbers, feature_cost: Numbers | None = None) -> float:
     """Strength at which providers close a given share of the gap to their goal.
 
     Parameters

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.special import stdtr, stdtrit
 
 from spgls.base.frames import column_names, resolve_cost
-from spgls.base.types import EPS, Array, Vector
+from spgls.base.types import EPS, Array, Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, check_vector, describe
 from spgls.game.providers import priced_norm
 from spgls.matrix import as_matrix, refuse_matrix_object
@@ -88,14 +88,14 @@ class GammaEstimate:
 
 
 def estimate_gamma(
-    X: Any,
-    X_hat: Any,
-    z: Any,
-    coef: Any,
+    X: Table,
+    X_hat: Table,
+    z: Numbers,
+    coef: Numbers,
     *,
-    intercept: float = 0.0,
-    feature_cost: Any = None,
-    confidence: float = 0.95,
+    intercept: Number = 0.0,
+    feature_cost: Costs | None = None,
+    confidence: Number = 0.95,
 ) -> GammaEstimate:
     """Learn how strong providers are from rows before and after they reacted to a model.
 

@@ -67,7 +67,7 @@ class ColumnReduction(Reduction):
         if not self.layout.fit_intercept:
             return np.zeros(len(alpha))
         y, z = self.means[-2:]
-        gap = y - z + (self.origin.y - self.origin.z)
+        gap = y - z + self.origin.apart
         return np.asarray(y + alpha * gap - self.means[:-2] @ coef)
 
     def intercepts(self, coef: Array, alpha: Vector) -> Vector:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -34,7 +34,10 @@ from spgls.matrix.lazy import ROUNDING
 from spgls.reduction.layout import Layout, times
 from spgls.reduction.sums import Origin, Sizes
 
-__all__ = ["GameData", "read_null_space"]
+__all__ = ["GameData", "NullSpace", "read_null_space"]
+
+#: Whether predictors may use directions in which the rows never vary.
+NullSpace: TypeAlias = Literal["use", "avoid"]
 
 
 def read_null_space(null_space: Any) -> bool:
@@ -166,7 +169,10 @@ class GameData:
         # Entries that are not finite are found in what comes of them.
         with np.errstate(over="ignore", invalid="ignore"):
             row = self.matrix.typical_row(self.weight)
-        return Origin(row, self._mean(self.y), self._mean(self.z))
+        y, z = self.centred
+        # Large labels and goals that are close have digits in common, which their means lose.
+        gap = self._mean((self.y - self.z) - (y - z))
+        return Origin(row, self._mean(self.y), self._mean(self.z), gap)
 
     def beside(self, rows: Any) -> Array:
         """What is added up beside some rows: labels and goals less the origin, and ones."""

@@ -77,17 +77,19 @@ class RowReduction(ReductionByData):
 def reduce_rows_by_gram(data: GameData) -> RowReduction:
     """Reduce through the kernel matrix ``(PA)(PA)'``."""
     m = data.matrix.shape[0]
-    kernel = np.zeros((m, m))
-    raw = own = lost = 0.0
-    for panel, size, centred, flushed in _projected_panels(data):
+    kernel, total = np.zeros((m, m)), np.zeros(4)
+    for panel, squares in _projected_panels(data):
         kernel += panel @ panel.T
-        raw, own, lost = raw + size, own + centred, lost + flushed
+        total += squares
     scale = float(np.sqrt(max(np.trace(kernel), 0.0)))
     d, vectors = eigen(kernel)
-    cut = 4 * m * EPS * max(float(d[-1]), EPS * raw)
+    raw, priced, own, lost = total.tolist()
+    cut = 4 * m * EPS * max(float(d[-1]), EPS * priced)
     seen = d > cut
     kappa = kappa_of(data.matrix.shape[1], m) + 4 * m * EPS
-    rounding = _rounding(data, "kernel", kappa, own, lost)
+    # Large means may put the cut above what is allowed for data less its means.
+    hidden = 0.0 if seen.all() else cut / kappa
+    rounding = _rounding(data, "kernel", kappa, own + hidden, lost)
     sigma, sizes = np.sqrt(d[seen]), (scale, float(np.sqrt(raw)), cut)
     return _finish(data, sigma, vectors[:, seen], sizes, rounding)
 
@@ -95,17 +97,19 @@ def reduce_rows_by_gram(data: GameData) -> RowReduction:
 def reduce_rows_by_qr(data: GameData) -> RowReduction:
     """Reduce through a triangular factor of ``(PA)'``, built from blocks of columns."""
     m = data.matrix.shape[0]
-    factor = np.zeros((0, m))
-    raw = own = lost = 0.0
-    for panel, size, centred, flushed in _projected_panels(data):
-        raw, own, lost = raw + size, own + centred, lost + flushed
+    factor, total = np.zeros((0, m)), np.zeros(4)
+    for panel, squares in _projected_panels(data):
+        total += squares
         factor = triangle(np.vstack([factor, panel.T]))
     scale = float(np.linalg.norm(factor))
     _, sigma, right = svd(factor, full_matrices=False, check_finite=False)
-    seen = sigma > 4 * m * EPS * max(float(sigma[0]), EPS * np.sqrt(raw))
+    raw, priced, own, lost = total.tolist()
+    cut = 4 * m * EPS * max(float(sigma[0]), EPS * np.sqrt(priced))
+    seen = sigma > cut
     kappa = kappa_of_factor(data.matrix.shape[1], m)
     kappa += (40 * np.sqrt(m) + 4 * m * np.sqrt(m - np.count_nonzero(seen))) * EPS
-    rounding = _rounding(data, "factor", kappa, own, lost)
+    hidden = float(np.square(sigma[~seen]).sum()) / kappa**2
+    rounding = _rounding(data, "factor", kappa, own + hidden, lost)
     return _finish(data, sigma[seen], right[seen].T, (scale, float(np.sqrt(raw)), 0.0), rounding)
 
 
@@ -132,10 +136,11 @@ def _rounding(
     )
 
 
-def _projected_panels(data: GameData) -> Iterator[tuple[Array, float, float, float]]:
-    """Blocks of columns of ``PA``, and the squared size of the same columns as they came.
+def _projected_panels(data: GameData) -> Iterator[tuple[Array, Vector]]:
+    """Blocks of columns of ``PA``, and four squared sizes of the same columns.
 
-    Also that after their means were subtracted, and that of what was taken for rounding.
+    As they came; with their prices; after their means were subtracted; and of what was taken for
+    rounding.
     """
     data.check_finite()
     m = data.matrix.shape[0]
@@ -157,7 +162,7 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, float, float, flo
             piece = piece - basis @ (basis.T @ piece)
         before = np.sqrt(squares[wanted]) * price[columns][wanted]
         lost = flush_columns(piece, before, basis.shape[1])
-        yield piece, size, own, lost**2
+        yield piece, np.array([size, float(before @ before), own, lost**2])
 
 
 def _finish(

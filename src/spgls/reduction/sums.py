@@ -20,11 +20,28 @@ __all__ = ["Origin", "Sizes", "triangle"]
 
 
 class Origin(NamedTuple):
-    """What is subtracted from every row, from the labels and from the goals."""
+    """What is subtracted from every row, from the labels and from the goals.
+
+    Attributes
+    ----------
+    row : ndarray of shape (n,), optional
+        From every row.
+    y, z : float
+        From labels and goals.
+    gap : float, optional
+        How much more from labels than from goals, where that is known better than by the
+        difference of two rounded numbers.
+    """
 
     row: Vector | None = None
     y: float = 0.0
     z: float = 0.0
+    gap: float | None = None
+
+    @property
+    def apart(self) -> float:
+        """How much more was subtracted from labels than from goals."""
+        return self.y - self.z if self.gap is None else self.gap
 
     def column_sizes(self, after: Vector, weight: float) -> Vector:
         """Sizes of the columns as they came, from those after the subtraction."""
@@ -67,7 +84,7 @@ class Sizes:
         parts = (
             (yy, sum_y, origin.y),
             (zz, sum_z, origin.z),
-            (yy - 2 * yz + zz, sum_y - sum_z, origin.y - origin.z),
+            (yy - 2 * yz + zz, sum_y - sum_z, origin.apart),
         )
         y, z, gap = (max(0.0, a + o * (2 * b + weight * o)) for a, b, o in parts)
         yy, zz = (max(0.0, a - b * (b / (weight or inf))) for a, b, _ in parts[:2])
@@ -76,7 +93,7 @@ class Sizes:
     @classmethod
     def from_rows(cls, rows: Array, origin: Origin) -> Sizes:
         """From rows of labels, goals and ones that have the right moments."""
-        gap = rows @ np.array([1.0, -1.0, origin.y - origin.z])[: rows.shape[1]]
+        gap = rows @ np.array([1.0, -1.0, origin.apart])[: rows.shape[1]]
         return replace(cls.from_moments(rows.T @ rows, origin), gap=float(gap @ gap))
 
 

@@ -38,7 +38,13 @@ _BEARABLE, _SHARE = 30.0, 0.5
 
 
 def judge_predictor(
-    data: GameData, coef: Vector, intercept: float, who: float | Population, ridge: float
+    data: GameData,
+    coef: Vector,
+    intercept: float,
+    who: float | Population,
+    ridge: float,
+    *,
+    enough: float = _ENOUGH,
 ) -> Certificate:
     """Bound how far a predictor is from the best one.
 
@@ -52,6 +58,8 @@ def judge_predictor(
         Whom the learner meets; a number is a game of the paper, without a ridge.
     ridge : float
         Weight of the squared priced norm of the coefficients against a population.
+    enough : float
+        Gap, in units of R2, below which no better bound is looked for on large data.
     """
     m, n = data.matrix.shape
     if m * n <= _SMALL or not len(data.layout.changeable):
@@ -60,10 +68,10 @@ def judge_predictor(
     if limit == 0:
         return certify_predictor(data, coef, intercept, who, ridge)
     with np.errstate(all="ignore"):
-        judged = _Judged(data, coef, intercept, who, ridge)
+        judged = _Judged(data, coef, intercept, who, ridge, enough)
         if not isinstance(who, Population):
             judged.take(*judged.own_bound(who))
-        if judged.relative_gap > _ENOUGH:
+        if judged.relative_gap > enough:
             judged.solve(limit)
         if not judged.useful and limit is not None:
             direct = certify_predictor(data, coef, intercept, who, ridge)
@@ -87,9 +95,16 @@ class _Judged:
     """A predictor, its loss, and the best bound so far."""
 
     def __init__(
-        self, data: GameData, coef: Vector, intercept: float, who: float | Population, ridge: float
+        self,
+        data: GameData,
+        coef: Vector,
+        intercept: float,
+        who: float | Population,
+        ridge: float,
+        enough: float,
     ) -> None:
         self._data, self._coef, self._who, self._ridge = data, coef, who, ridge
+        self._enough = enough
         self._run = Run.begin("certify", data, 1.0, Controls(), 1)
         self._reached: Reached = Groups(who).at(priced_norm(coef, data.layout.cost))
         self._prediction = data.matrix.apply(coef) + intercept
@@ -114,7 +129,7 @@ class _Judged:
     def own_bound(self, gamma: float) -> tuple[float, Kind]:
         """What its own residual proves."""
         run = self._run
-        gap = _ENOUGH / 2 * run.problem.yy
+        gap = self._enough / 2 * run.problem.yy
         found = run.prover.fresh.residuals(self._coef[:, None], np.array([gamma]))
         none = np.full(1, np.nan)
         wish = Wish(np.array([self.objective - gap]), gap, none, np.zeros(1))
@@ -123,12 +138,13 @@ class _Judged:
 
     def solve(self, limit: int | None) -> None:
         """Take the bound of the game solved by products alone, with so many of them at most."""
-        data, who, controls = self._data, self._who, Controls(max_iter=limit)
+        data, who = self._data, self._who
+        controls = Controls(tol=min(1e-9, self._enough / 4), max_iter=limit)
         if isinstance(who, Population):
             found = Krylov().solve_population(data, who, self._ridge, controls)
         else:
             found = Krylov().solve(data, who, controls)
-        self.useful = found.certificate.relative_gap <= _ENOUGH
+        self.useful = found.certificate.relative_gap <= self._enough
         self.take(found.certificate.lower_bound, found.certificate.kind)
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from spgls.base.types import Array, Numbers, Vector
 from spgls.base.validation import check_choice, describe
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
@@ -17,6 +18,8 @@ __all__ = [
     "PathSolver",
     "PopulationSolver",
     "Solver",
+    "SolverFunction",
+    "SolverLike",
     "available_solvers",
     "register",
     "resolve",
@@ -58,11 +61,20 @@ class Capabilities:
 class Solver(Protocol):
     """A frozen object that carries a method's constants and no data."""
 
-    capabilities: ClassVar[Capabilities]
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        ...
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
         ...
+
+
+#: A user's own method: ``f(X, y, z, gamma)`` returns the coefficients of the columns of ``X``.
+SolverFunction: TypeAlias = Callable[[Array, Vector, Vector, float], Numbers]
+#: What users pass: a name, an object, or a function.
+SolverLike: TypeAlias = str | Solver | SolverFunction
 
 
 @runtime_checkable
@@ -113,14 +125,56 @@ def solve_by_kind(
     return tuple(found[i] for i in range(len(gammas)))
 
 
+_Class = TypeVar("_Class", bound=type[Any])
 _REGISTRY: dict[str, type[Any]] = {}
 #: What is no method of its own, and so not among those to compare.
 _AUTOMATIC: dict[str, type[Any]] = {}
 
 
-def register(solver: type[Any]) -> type[Any]:
-    """Make a solver class available under its declared name."""
-    _REGISTRY[solver.capabilities.name] = solver
+def register(solver: _Class) -> _Class:
+    """Make a solver class available under its declared name, as a decorator.
+
+    Parameters
+    ----------
+    solver : type
+        A class with ``capabilities`` and ``solve(data, gamma, controls)`` that can be made without
+        arguments; :class:`Solver` has the details. :class:`PopulationSolver` and
+        :class:`PathSolver` are what it may offer besides.
+
+    Returns
+    -------
+    type
+        The same class. ``solve(..., solver=name)`` and :func:`~spgls.compare_solvers` know it now.
+
+    Raises
+    ------
+    TypeError
+        If the class does not declare what it can do, or has no ``solve``.
+    ValueError
+        If another solver has the name.
+
+    See Also
+    --------
+    certified_solution : from coefficients to a certified Solution.
+    """
+    declared = getattr(solver, "capabilities", None)
+    if not isinstance(declared, Capabilities) or not callable(getattr(solver, "solve", None)):
+        raise TypeError(
+            "register takes a class with capabilities, an instance of Capabilities, and a method "
+            f"solve(data, gamma, controls); got {describe(solver)}. A function of (X, y, z, gamma) "
+            "needs no registration: pass it as solver=."
+        )
+    known = (_AUTOMATIC | _REGISTRY).get(declared.name)
+    # A module that is loaded again, or a cell of a notebook, registers the same class anew.
+    if known is not None and (known.__module__, known.__qualname__) != (
+        solver.__module__,
+        solver.__qualname__,
+    ):
+        raise ValueError(
+            f"capabilities.name must be a name that no other solver has; {declared.name!r} is "
+            f"{known.__module__}.{known.__qualname__}. Choose another."
+        )
+    _REGISTRY[declared.name] = solver
     return solver
 
 
@@ -138,15 +192,20 @@ def available_solvers() -> tuple[Capabilities, ...]:
 
 
 def resolve(solver: Any, argument: str = "solver") -> Solver:
-    """Return a solver object from a name, from "auto", or from such an object."""
+    """Return a solver object from a name, from "auto", from such an object or from a function."""
     if hasattr(solver, "capabilities") and not isinstance(solver, type):
         given: Solver = solver
         return given
+    if callable(solver) and not isinstance(solver, type):
+        # What judges a function's answers is built from registered solvers.
+        from spgls.solvers.own import OwnSolver
+
+        return OwnSolver(solver)
     known = _AUTOMATIC | _REGISTRY
     if not isinstance(solver, str):
         raise TypeError(
-            f"{argument} must be one of {', '.join(known)} or a solver object; "
-            f"got {describe(solver)}."
+            f"{argument} must be one of {', '.join(known)}, a function of (X, y, z, gamma), or a "
+            f"solver object; got {describe(solver)}."
         )
     chosen: Solver = known[check_choice(solver, argument, tuple(known))]()
     return chosen

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spgls.base.types import Number, Numbers, Seed, Table
 from spgls.base.validation import (
     as_numbers,
     check_callback,
@@ -16,9 +17,11 @@ from spgls.base.validation import (
     check_vector,
     describe,
 )
+from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
-from spgls.reduction.data import GameData
-from spgls.solvers import Controls, Solution, Step, play, resolve
+from spgls.matrix import Matrix
+from spgls.reduction.data import GameData, NullSpace
+from spgls.solvers import Controls, Solution, SolverLike, Step, play, resolve
 from spgls.solvers.judge import judge_predictor
 from spgls.solvers.small import as_game
 from spgls.solvers.units import units_of
@@ -83,20 +86,20 @@ def read_controls(tol: Any, max_iter: Any, rng: Any, callback: Any) -> Controls:
 
 
 def solve(
-    X: Any,
-    y: Any,
-    z: Any,
-    gamma: float | Population,
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers | GoalLike,
+    gamma: Number | Population,
     *,
     fit_intercept: bool = False,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    ridge: float = 0.0,
-    null_space: str = "use",
-    solver: Any = "auto",
-    tol: float = 1e-9,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
+    ridge: Number = 0.0,
+    null_space: NullSpace = "use",
+    solver: SolverLike = "auto",
+    tol: Number = 1e-9,
     max_iter: int | None = None,
-    rng: Any = None,
+    rng: Seed | None = None,
     callback: Callable[[Step], object] | None = None,
 ) -> Solution:
     """Find the best linear predictor against providers who react to it.
@@ -127,9 +130,11 @@ def solve(
         Whether the predictor may use directions in which the rows never vary, as the game as stated
         does: they cost nothing there, and everything on rows that do vary. ``"avoid"`` looks for
         the best predictor among those that do not, and the certificate speaks of those.
-    solver : str or solver object
+    solver : str, solver object or function
         ``"auto"``, a name from :func:`spgls.solvers.available_solvers`, or an object such as
-        ``spgls.solvers.Spectral(engine="qr")``.
+        ``spgls.solvers.Spectral(engine="qr")``. A function ``f(X, y, z, gamma)`` gets the plain
+        game, with weights, costs, intercept and immutable features already in its numbers, and
+        returns a coefficient per column; what it returns is certified.
     tol : float
         Certified relative gap wanted, in units of R2.
     max_iter : int, optional
@@ -179,17 +184,17 @@ def solve(
 
 
 def certify(
-    X: Any,
-    y: Any,
-    z: Any,
-    gamma: float | Population,
-    coef: Any,
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers | GoalLike,
+    gamma: Number | Population,
+    coef: Numbers,
     *,
-    intercept: float | None = None,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    ridge: float = 0.0,
-    null_space: str = "use",
+    intercept: Number | None = None,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
+    ridge: Number = 0.0,
+    null_space: NullSpace = "use",
 ) -> Certificate:
     """Bound how far a predictor is from the best one, from the data alone.
 

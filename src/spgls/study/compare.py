@@ -7,11 +7,22 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, overload
 
-from spgls.base.types import EPS
+from spgls.base.types import EPS, Number, Numbers, Seed, Table
 from spgls.base.validation import check_choice, describe
+from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
+from spgls.matrix import Matrix
 from spgls.reduction.data import GameData
-from spgls.solvers import Solution, Solver, Step, available_solvers, play, resolve
+from spgls.solvers import (
+    OwnSolver,
+    Solution,
+    Solver,
+    SolverLike,
+    Step,
+    available_solvers,
+    play,
+    resolve,
+)
 from spgls.solvers.solve import read_controls, read_population, read_ridge
 
 __all__ = ["Comparison", "Trial", "compare_solvers"]
@@ -207,19 +218,19 @@ class Comparison:
 
 
 def compare_solvers(
-    X: Any,
-    y: Any,
-    z: Any,
-    gamma: float | Population,
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers | GoalLike,
+    gamma: Number | Population,
     *,
-    solvers: Iterable[Any] | None = None,
+    solvers: Iterable[SolverLike] | None = None,
     fit_intercept: bool = False,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    ridge: float = 0.0,
-    tol: float = 1e-9,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
+    ridge: Number = 0.0,
+    tol: Number = 1e-9,
     max_iter: int | None = None,
-    rng: Any = None,
+    rng: Seed | None = None,
     callback: Callable[[Step], object] | None = None,
 ) -> Comparison:
     """Solve one game by several solvers, each from a fresh start.
@@ -228,7 +239,7 @@ def compare_solvers(
     ----------
     X, y, z, gamma, fit_intercept, feature_cost, sample_weight, ridge
         The game, as in :func:`solve`.
-    solvers : list of names and solver objects, optional
+    solvers : list of names, solver objects and functions, optional
         Whom to compare; every registered solver by default.
     tol, max_iter, rng, callback
         As in :func:`solve`, for each solver alike. A random generator is copied, so that each
@@ -306,6 +317,8 @@ def _read_solvers(solvers: Any) -> dict[str, Solver]:
 def _label(solver: Any) -> str:
     """Return a solver's name, with the constants that differ from its defaults."""
     name = str(solver.capabilities.name)
+    if isinstance(solver, OwnSolver):
+        return name
     given = []
     for field in fields(solver) if is_dataclass(solver) else ():
         value = getattr(solver, field.name)

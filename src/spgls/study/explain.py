@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.machine import available_memory
+from spgls.base.types import Costs, Number, Numbers, SupportsArray, Table
 from spgls.base.validation import check_count, check_flag, check_number, check_vector, check_weight
-from spgls.game.goals import is_goal, read_goals
+from spgls.game.goals import GoalLike, is_goal, read_goals
 from spgls.game.providers import Population
-from spgls.matrix import as_matrix
+from spgls.matrix import Matrix, as_matrix
 from spgls.solvers.auto import Plan, make_plan
 from spgls.solvers.small import is_paper_game
 from spgls.solvers.solve import read_gammas, read_population, read_ridge
@@ -20,17 +22,17 @@ __all__ = ["explain_solver"]
 
 
 def explain_solver(
-    X: Any,
-    y: Any = None,
-    z: Any = None,
-    gamma: Any = 1.0,
+    X: Table | Matrix,
+    y: Numbers | None = None,
+    z: Numbers | GoalLike | None = None,
+    gamma: Number | Population | Sequence[Number | Population] | SupportsArray = 1.0,
     *,
     fit_intercept: bool = False,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    ridge: float = 0.0,
+    feature_cost: Costs | None = None,
+    sample_weight: Numbers | None = None,
+    ridge: Number = 0.0,
     threads: int | None = None,
-    memory: float | None = None,
+    memory: Number | None = None,
 ) -> Plan:
     """Say which solver ``"auto"`` would choose, what each would take, and why.
 
@@ -81,8 +83,9 @@ def explain_solver(
         read_goals(z, np.zeros(m) if y is None else y)
     check_weight(sample_weight, m)
     penalty = read_ridge(ridge)
-    one = isinstance(gamma, Population) or np.ndim(gamma) == 0
-    games = [read_population(gamma)] if one else read_gammas(gamma)
+    told: Any = gamma
+    one = isinstance(told, Population) or np.ndim(told) == 0
+    games = [read_population(told)] if one else read_gammas(told)
     cost = resolve_cost(feature_cost, n, column_names(X))
     changeable = n if cost is None else int(np.isfinite(cost).sum())
     return make_plan(

@@ -11,10 +11,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import Array, Number, Numbers, Seed, Table, Vector
+from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
-from spgls.reduction.data import GameData
-from spgls.solvers import Solution, Stats, Status, Step, latest, play, resolve
+from spgls.matrix import Matrix
+from spgls.reduction.data import GameData, NullSpace
+from spgls.solvers import Solution, SolverLike, Stats, Status, Step, latest, play, resolve
 from spgls.solvers.small import as_game
 from spgls.solvers.solve import read_controls, read_gammas, read_ridge
 
@@ -175,20 +177,20 @@ class Path(Sequence[Solution]):
 
 
 def solve_path(
-    X: Any,
-    y: Any,
-    z: Any,
-    gammas: Iterable[float | Population],
+    X: Table | Matrix,
+    y: Numbers,
+    z: Numbers | GoalLike,
+    gammas: Iterable[Number | Population],
     *,
     fit_intercept: bool = False,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    ridge: float = 0.0,
-    null_space: str = "use",
-    solver: Any = "auto",
-    tol: float = 1e-9,
+    feature_cost: Numbers | None = None,
+    sample_weight: Numbers | None = None,
+    ridge: Number = 0.0,
+    null_space: NullSpace = "use",
+    solver: SolverLike = "auto",
+    tol: Number = 1e-9,
     max_iter: int | None = None,
-    rng: Any = None,
+    rng: Seed | None = None,
     callback: Callable[[Step], object] | None = None,
 ) -> Path:
     """Find the best predictor against each of many kinds of providers, from one reduction.

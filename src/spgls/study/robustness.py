@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from spgls.base.frames import data_frame
-from spgls.base.types import Array, Vector
+from spgls.base.types import Array, Costs, Numbers, Table, Vector
 from spgls.base.validation import (
     check_choice,
     check_flag,
@@ -23,7 +23,7 @@ from spgls.base.validation import (
     check_weight,
 )
 from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean, pull_of
-from spgls.game.goals import read_goals
+from spgls.game.goals import GoalLike, read_goals
 from spgls.game.providers import Population
 from spgls.game.response import gamma_from_pull
 from spgls.matrix import as_matrix
@@ -215,15 +215,15 @@ class Robustness:
 
 def robustness(
     models: Any,
-    X: Any,
-    y: Any,
-    z: Any,
-    gammas: Any = None,
-    shares: Any = (0.0, 0.25, 0.5, 0.75, 1.0),
+    X: Table,
+    y: Numbers,
+    z: Numbers | GoalLike,
+    gammas: Numbers | None = None,
+    shares: Numbers = (0.0, 0.25, 0.5, 0.75, 1.0),
     *,
-    feature_cost: Any = None,
-    sample_weight: Any = None,
-    metric: str = "r2",
+    feature_cost: Costs | None = None,
+    sample_weight: Numbers | None = None,
+    metric: Literal["r2", "mse", "rmse"] = "r2",
     reference: bool = False,
 ) -> Robustness:
     """Say how fitted linear models fare when providers manipulate their rows.

@@ -1,0 +1,63 @@
+"""Calls that a type checker accepts, and calls that it refuses; ``test_typing.py`` runs mypy here.
+
+Nothing is executed. A line that ends in ``# wrong`` must be refused, every other one accepted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spgls import (
+    Floor,
+    Population,
+    Solution,
+    StackelbergRegressor,
+    StackelbergRegressorCV,
+    Status,
+    best_response,
+    certify,
+    compare_solvers,
+    gamma_from_pull,
+    make_attacked_scorer,
+    solve,
+    solve_path,
+)
+from spgls.solvers import Krylov
+
+Numbers = NDArray[np.float64]
+
+
+def own(X: Numbers, y: Numbers, z: Numbers, gamma: float) -> Numbers:
+    return np.zeros(X.shape[1])
+
+
+def prints(X: Numbers, y: Numbers, z: Numbers, gamma: float) -> None:
+    print(X.shape)
+
+
+def right(X: Numbers, y: Numbers, z: Numbers) -> None:
+    StackelbergRegressor(0.5, honest_share=0, goal=Floor(1), feature_cost={"age": np.inf})
+    StackelbergRegressor(Population.mixed(0.5), fit_intercept=False, solver=Krylov())
+    StackelbergRegressorCV([0.1, 1.0], world=[np.inf, Population.mixed(1.0)], cv=3)
+    fitted: StackelbergRegressor = StackelbergRegressor(goal=np.sign).fit(X, y)
+    status: Status = fitted.status_
+    solution: Solution = solve(X, y, z, np.float32(0.5), solver=own, rng=0)
+    gap: float = certify([[1.0], [2.0]], [1, 2], [2, 2], 1, solution.coef).relative_gap
+    objective: Numbers = solve_path(X, y, z, np.geomspace(0.1, 1.0, 5)).objective
+    compare_solvers(X, y, z, 0.5, solvers=["gltr", Krylov(), own])
+    best_response(X, z, [1.0, 2.0], gamma=np.ones(3), intercept=gap)
+    print(status, objective)
+
+
+def wrong(X: Numbers, y: Numbers, z: Numbers) -> None:
+    StackelbergRegressor(gamma="strong")  # wrong
+    StackelbergRegressor(goal=250.0)  # wrong
+    StackelbergRegressor(null_space="ignore")  # wrong
+    StackelbergRegressorCV(0.1)  # wrong
+    StackelbergRegressor().fit(X, y, goals=z)  # wrong
+    solve(X, y, z, "0.5")  # wrong
+    solve(X, y, z, 0.5, solver=prints)  # wrong
+    solve_path(X, y, z, 0.5)  # wrong
+    gamma_from_pull("half", [1.0])  # wrong
+    make_attacked_scorer([0.1, 0.2])  # wrong
