@@ -30,12 +30,12 @@ from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative.residual import Rulers
 
-__all__ = ["MOST_COLUMNS", "Curvature", "Metric", "squarable", "square_unit"]
+__all__ = ["FEW_COLUMNS", "MOST_COLUMNS", "Curvature", "Metric", "squarable", "square_unit"]
 
 #: Columns that are squared for a proof, and work that may take, in multiplications.
 MOST_COLUMNS, _MOST_WORK = 3000, 4e10
 #: Columns that are always squared, and whose eigenvectors are found.
-_FEW = 400
+FEW_COLUMNS = 400
 #: Eigenvalues of more columns, at unit length, are proved to exceed one of these.
 _LEAST = (1e-2, 1e-5, 1e-8)
 #: Steps of conjugate gradients where a factor of nearly the same matrix is known.
@@ -52,10 +52,10 @@ def square_unit(m: int, n: int) -> float:
     return (32.0 * sqrt(n) + min(m, 400) + m / 400.0) * EPS
 
 
-def squarable(work: Work) -> bool:
+def squarable(work: Work, most: int = MOST_COLUMNS) -> bool:
     """Whether the columns are few enough."""
-    light = work.columns <= _FEW or work.square <= _MOST_WORK
-    return 0 < work.columns <= MOST_COLUMNS and light
+    light = work.columns <= FEW_COLUMNS or work.square <= _MOST_WORK
+    return 0 < work.columns <= min(most, MOST_COLUMNS) and light
 
 
 class Metric:
@@ -199,7 +199,7 @@ class Curvature:
     @property
     def many(self) -> bool:
         """Whether eigenvectors would take too long."""
-        return len(self._square) > _FEW
+        return len(self._square) > FEW_COLUMNS
 
     def seen(self, x: Vector, cut: float) -> Vector:
         """``x`` less its part along eigenvalues below a share of the largest."""
@@ -220,7 +220,9 @@ class Curvature:
             return None
         if not len(B):
             return Metric(scale, lambda b: b, lambda b: b, np.inf)
-        return _by_factor(M, scale, error) if len(B) > _FEW + 1 else _by_eigen(M, scale, error)
+        return (
+            _by_factor(M, scale, error) if len(B) > FEW_COLUMNS + 1 else _by_eigen(M, scale, error)
+        )
 
 
 def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
@@ -247,7 +249,8 @@ def _by_factor(M: Array, scale: Vector, error: float) -> Metric | None:
     # Of the factor and of solving with it: |dM| <= (k + 1) u |L||L'|, whose trace is k.
     error += 4 * (k + 1) * k * EPS
     for least in _LEAST:
-        shifted = M - (error + least) * np.eye(k)
+        shifted = M.copy(order="F")
+        np.fill_diagonal(shifted, 1.0 - (error + least))
         factor, info = dpotrf(shifted, lower=1, overwrite_a=1)
         if info == 0:
 

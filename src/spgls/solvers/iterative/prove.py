@@ -16,7 +16,7 @@ import numpy as np
 
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
-from spgls.solvers.iterative.curvature import Curvature, squarable
+from spgls.solvers.iterative.curvature import FEW_COLUMNS, Curvature, squarable
 from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual, lengths
 
 __all__ = ["Kind", "LeastSquares", "Prover", "Wish"]
@@ -81,7 +81,12 @@ class Prover:
 
     @property
     def few_columns(self) -> bool:
-        """Whether the columns are few enough to be squared."""
+        """Whether columns are squared wherever that helps."""
+        return squarable(self.data.work, FEW_COLUMNS)
+
+    @property
+    def can_square(self) -> bool:
+        """Whether they are squared where nothing else proves anything."""
         return squarable(self.data.work)
 
     @cached_property
@@ -91,7 +96,7 @@ class Prover:
 
     def least_squares(self, p: Vector) -> LeastSquares | None:
         """Least squares from squared data, measured in one more read; None unless it is certain."""
-        found = self.curvature.least_squares(p) if self.few_columns and p.any() else None
+        found = self.curvature.least_squares(p) if self.can_square and p.any() else None
         if found is None:
             return None
         w, least = found
@@ -130,7 +135,7 @@ class Prover:
             one = found.taken(np.array([i]))
             if self.few_columns:
                 better, _ = self._by_curvature(one, wish, i)
-                if better < wish.goal[i] and not self.curvature.many:
+                if better < wish.goal[i]:
                     better = max(better, self._beside_null_space(one))
                 bounds.lower[i] = max(bounds.lower[i], better)
                 continue

@@ -118,7 +118,7 @@ def _losses(
     """At least ``rho'(A'A + nu)^{-1} rho``, and whether that rests on an estimate."""
     if nu > 0.0:
         yield _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu)), False
-    if prover.few_columns:
+    if prover.can_square:
         metric: Metric | None
         if nu == 0.0 or (nu > 0.0 and prover.curvature.many):
             # What holds at zero holds to the right of it.

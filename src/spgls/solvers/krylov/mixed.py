@@ -290,7 +290,7 @@ class _Growth:
 
         def measure(nu: Vector) -> Matrices:
             floor = 0.0
-            if (nu <= 0.0).any() and not run.prover.few_columns and self.status is None:
+            if (nu <= 0.0).any() and not run.prover.can_square and self.status is None:
                 floor = max(self.lowest(float(nu.min())).floor, 0.0)
             found = matrices_at(run.prover, nu, lift, floor)
             run.problem.passes += found.reads

@@ -74,7 +74,7 @@ class Krylov:
         finds_global=True,
         proves=False,
         iterative=True,
-        memory="n times the columns kept, at most 100 MB",
+        memory="n times the columns kept, at most 100 MB; for populations 3 n^2, n <= 3000",
     )
 
     def __post_init__(self) -> None:
