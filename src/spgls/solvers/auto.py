@@ -32,8 +32,9 @@ _BEARABLE, _WORTH = 30.0, 4.0
 _SHARE, _CHECKED = 0.9, 1e8
 #: Rows or columns up to which a decomposition is tried where memory seemed too small for one.
 _MODERATE = 2000
-#: So few columns are squared for a proof against populations in any case.
-_FEW = 400
+#: So few columns are squared for a proof against populations in any case; more of them, if not
+#: more than rows, are decomposed where that takes no longer than this.
+_FEW, _SOON = 400, 0.5
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def make_plan(
         choice, reason = "spectral", "Nothing else fits." if n else "There is nothing to change."
     elif krylov.seconds > _PROMISE * exact.seconds:
         choice, reason = "spectral", "Decomposing takes less than multiplying would."
-    elif mixed and n <= _FEW and exact.seconds <= _BEARABLE:
+    elif mixed and exact.seconds <= (_BEARABLE if n <= _FEW else _SOON if n <= m else 0.0):
         choice, reason = "spectral", "A proof against populations takes squared columns anyway."
     else:
         choice, reason = "krylov", "Multiplying takes less than decomposing would."
