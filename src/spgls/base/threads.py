@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["one_blas_thread"]
+__all__ = ["all_blas_threads", "one_blas_thread"]
+
+#: Threads of BLAS outside of :func:`one_blas_thread`; None where it is not in force.
+_OUTSIDE: ContextVar[int | None] = ContextVar("threads of BLAS", default=None)
 
 
 @contextmanager
@@ -20,7 +24,25 @@ def one_blas_thread(when: bool) -> Iterator[None]:
     if not when:
         yield
         return
-    with _controller().limit(limits=1, user_api="blas"):
+    controller = _controller()
+    before = [one.num_threads for one in controller.lib_controllers if one.user_api == "blas"]
+    outside = _OUTSIDE.get()
+    token = _OUTSIDE.set(max(before, default=1) if outside is None else outside)
+    try:
+        with controller.limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _OUTSIDE.reset(token)
+
+
+@contextmanager
+def all_blas_threads() -> Iterator[None]:
+    """Give them back for work that takes longer than waking them, such as squaring the data."""
+    outside = _OUTSIDE.get()
+    if outside is None:
+        yield
+        return
+    with _controller().limit(limits=outside, user_api="blas"):
         yield
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
+from spgls.base.threads import all_blas_threads
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import ProjectedMatrix, Work
 from spgls.reduction.data import GameData
@@ -118,11 +119,12 @@ class Curvature:
         m, n = data.projected.shape
         self._data, self._rulers = data, rulers
         matrix = data.projected
-        if isinstance(matrix, ProjectedMatrix):
-            # What cancels here is within the rounding allowed for, which is that before projection.
-            self._square = matrix.matrix.square() - matrix.overlap @ matrix.overlap.T
-        else:
-            self._square = matrix.square()
+        with all_blas_threads():
+            if isinstance(matrix, ProjectedMatrix):
+                # What cancels is within the rounding allowed for, which is that before projection.
+                self._square = matrix.matrix.square() - matrix.overlap @ matrix.overlap.T
+            else:
+                self._square = matrix.square()
         self._unit = square_unit(m, n) + rulers.turn
         targets, _ = data.projected_targets
         z = targets[:, 1]
@@ -220,9 +222,10 @@ class Curvature:
             return None
         if not len(B):
             return Metric(scale, lambda b: b, lambda b: b, np.inf)
-        return (
-            _by_factor(M, scale, error) if len(B) > FEW_COLUMNS + 1 else _by_eigen(M, scale, error)
-        )
+        if len(B) <= FEW_COLUMNS + 1:
+            return _by_eigen(M, scale, error)
+        with all_blas_threads():
+            return _by_factor(M, scale, error)
 
 
 def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
