@@ -22,6 +22,7 @@ from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.iterate import sphere_problem
 from spgls.solvers.iterative.lowest import floor_of, lowest_pair
 from spgls.solvers.iterative.prove import Prover, Wish
+from spgls.solvers.iterative.rulers import Rulers
 from spgls.solvers.krylov.lagrangians import Lagrangians
 from spgls.solvers.krylov.matrices import matrices_at
 from spgls.solvers.units import units_of
@@ -195,7 +196,7 @@ class Noisy(residual.Fresh):
     def __init__(self, data, size, rng):
         super().__init__(data)
         self._size, self._rng = size, rng
-        rulers = residual.Rulers.of(data)
+        rulers = Rulers.of(data)
         self.noisy = replace(rulers, across=size, down=size)
 
     @property
@@ -211,9 +212,9 @@ class Noisy(residual.Fresh):
         # Away from the optimum the loss looks larger, and the slope smaller, than they are.
         hide = A @ np.linalg.lstsq(A.T @ A, -A.T @ r, rcond=1e-8)[0]
         push = [r, hide, rng.normal(size=r.shape)][int(rng.integers(3))]
-        push = push / np.fmax(residual.lengths(push), 1e-300) * rng.choice([-1.0, 1.0])
+        push = push / np.fmax(np.linalg.norm(push, axis=0), 1e-300) * rng.choice([-1.0, 1.0])
         noisy = r + size * terms * push
-        length = residual.lengths(noisy)
+        length = np.linalg.norm(noisy, axis=0)
         slope = A.T @ noisy
         slope -= np.sign(slope) * size * np.outer(self.noisy.columns, length)
         square = length**2 + size * terms * length * rng.uniform(-1.0, 1.0)

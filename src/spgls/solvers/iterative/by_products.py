@@ -14,7 +14,8 @@ from spgls.base.each import Each
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import dot
 from spgls.solvers.iterative.images import Span
-from spgls.solvers.iterative.residual import Bounds, Fresh, Losses, Rulers, Slopes
+from spgls.solvers.iterative.residual import Bounds, Fresh, Losses, Slopes
+from spgls.solvers.iterative.rulers import Rulers
 from spgls.sphere.operator import SphereProblem
 
 __all__ = ["measure_span"]

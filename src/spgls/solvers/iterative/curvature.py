@@ -29,7 +29,7 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import ProjectedMatrix, Work
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
-from spgls.solvers.iterative.residual import Rulers
+from spgls.solvers.iterative.rulers import Rulers
 
 __all__ = ["FEW_COLUMNS", "MOST_COLUMNS", "Curvature", "Metric", "squarable", "square_unit"]
 

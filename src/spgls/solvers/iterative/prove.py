@@ -17,7 +17,8 @@ import numpy as np
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.curvature import FEW_COLUMNS, Curvature, squarable
-from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual, lengths
+from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual
+from spgls.solvers.iterative.rulers import lengths
 
 __all__ = ["Kind", "LeastSquares", "Prover", "Wish"]
 

@@ -12,188 +12,38 @@ a quadratic in ``(x, sqrt(gamma) c)`` with Hessian ``2 (B + nu)``, ``B = L'L`` a
     |r|^2 - rho'(B + nu)^{-1} rho  >=  |r|^2 - |rho|^2/(nu + low),      low <= least of spec(B).
 
 ``B`` has no negative eigenvalue, so ``low = 0`` is certain. What rounding does to ``r`` and to
-``rho`` is bounded in the units of :class:`Rulers`.
+``rho`` is bounded in the units of :class:`~spgls.solvers.iterative.rulers.Rulers`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import qr
 
 from spgls.base.each import Each, choose
-from spgls.base.types import EPS, Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.game.providers import priced_norms
-from spgls.matrix import ProjectedMatrix, ScaledMatrix, longest_row
-from spgls.matrix.lazy import ROUNDING
+from spgls.matrix import ProjectedMatrix
 from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
-from spgls.reduction.dependence import independent_columns
-from spgls.reduction.layout import times
+from spgls.solvers.iterative.rulers import Rulers, lengths, scaled_of
 
 __all__ = [
     "Bounds",
     "Fresh",
     "Losses",
     "Residuals",
-    "Rulers",
     "Slopes",
     "least_residual",
-    "lengths",
 ]
 
-#: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
-#: for what happens to them before; of many it is taken as so many ulps times the root of it.
-_ULPS = 8.0
 #: Multipliers tried, over the one that would be best.
 _TRIALS = (0.25, 0.5, 1.0, 2.0, 4.0)
 #: The same at a pole of zero, over the residual there.
 _SMALL = tuple(4.0**k for k in range(-4, 7))
-
-
-@dataclass(frozen=True, eq=False)
-class Rulers:
-    """Sizes that rounding on one game's data is measured by.
-
-    Attributes
-    ----------
-    data : GameData
-        The data; lengths of its columns are measured when they are asked for, in one read.
-    y, z : float
-        Lengths of labels and goals less their means, before projection.
-    raw_y, raw_z : float
-        The same as they come.
-    constant : float
-        Length of the column of the intercept.
-    across, down : float
-        Rounding of sums over a row and over a column, in units of their terms.
-    turn : float
-        The same of a projection: the sine of the angle between what is projected away and what
-        should be.
-    cut : float
-        What may have been taken off labels and goals as rounding, in units of their lengths.
-    """
-
-    data: GameData
-    y: float
-    z: float
-    raw_y: float
-    raw_z: float
-    constant: float
-    across: float
-    down: float
-    turn: float
-    cut: float
-
-    @classmethod
-    def of(cls, data: GameData) -> Rulers:
-        """Measure labels and goals."""
-        m, _ = data.matrix.shape
-        sizes, down = data.sizes, _of_sums(m)
-        return cls(
-            data=data,
-            y=sizes.centred_y,
-            z=sizes.centred_z,
-            raw_y=sizes.y,
-            raw_z=sizes.z,
-            constant=sqrt(data.total_weight) if data.layout.fit_intercept else 0.0,
-            across=_of_sums(longest_row(data.matrix)),
-            down=down,
-            turn=_turned(data, down),
-            cut=_flushed(data),
-        )
-
-    @property
-    def unit(self) -> float:
-        """Rounding of a product with projected data or its transpose."""
-        return self.across + self.down + self.turn
-
-    @cached_property
-    def columns(self) -> Vector:
-        """Lengths of the columns of ``A``, after a provisional shift and before projection."""
-        layout, own = self.data.layout, np.sqrt(_scaled(self.data).squares)
-        columns = own[layout.changeable]
-        return np.asarray(columns if layout.price is None else columns * layout.price)
-
-    @cached_property
-    def raw(self) -> Vector:
-        """Lengths of all columns of ``S^{1/2} X`` as they come, or a little more."""
-        scaled = _scaled(self.data)
-        own = np.sqrt(scaled.squares)
-        if scaled.shift is None:
-            return own
-        return np.asarray(own + sqrt(self.data.total_weight) * np.abs(scaled.shift))
-
-    @cached_property
-    def whole(self) -> float:
-        """``|A|_F``."""
-        return _scaled(self.data).size
-
-    def terms(self, x: Array, y: Vector | float, z: Vector | float) -> Vector:
-        """What rounding can have done to ``P(A x + z - y)``, for goals and labels so many times."""
-        inside = self.columns @ np.abs(x)
-        targets = y * self.y + z * self.z
-        return np.asarray((self.across + self.turn) * (inside + targets) + self.cut * targets)
-
-
-def _of_sums(count: int) -> float:
-    """Rounding of sums of so many products, and of what happens to them before and after."""
-    return min(_ULPS * sqrt(count), count / 2 + _ULPS) * EPS
-
-
-def _scaled(data: GameData) -> ScaledMatrix:
-    matrix = data.projected
-    return matrix.matrix if isinstance(matrix, ProjectedMatrix) else matrix
-
-
-def _turned(data: GameData, unit: float) -> float:
-    """How far the range that is projected away can be from that of the immutable columns.
-
-    Rounding of the unit columns over their least singular value. Infinite where columns were left
-    out as dependent that are not certainly so.
-    """
-    immutable = data.layout.immutable
-    if not len(immutable):
-        return 0.0
-    picked = np.zeros((data.matrix.shape[1], len(immutable)))
-    picked[immutable, np.arange(len(immutable))] = 1.0
-    fixed = data.matrix.apply(picked)
-    if data.layout.fit_intercept:
-        fixed = np.column_stack([fixed, np.ones(len(fixed))])
-    counted = slice(None) if data.weight is None else data.weight > 0.0
-    kept = independent_columns(fixed[counted])
-    if kept is None or len(kept) != data.free_basis.shape[1]:
-        return np.inf
-    if not kept:
-        return 0.0
-    raw = lengths(np.asarray(times(data.root_weight, fixed)))
-    if data.layout.fit_intercept:
-        fixed[:, :-1] -= fixed[:, :-1].mean(axis=0)
-    own = np.asarray(times(data.root_weight, fixed))
-    if data.layout.fit_intercept and len(kept) < own.shape[1]:
-        # Which of them span the rest may be another choice without their means.
-        kept = qr(own / np.fmax(lengths(own), 1e-300), mode="r", pivoting=True)[1][: len(kept)]
-    own, raw = own[:, kept], raw[kept]
-    size = lengths(own)
-    error = unit * float(np.linalg.norm(raw / size))
-    least = float(np.linalg.svd(own / size, compute_uv=False)[-1]) - error
-    return error / least if least > 0.0 else np.inf
-
-
-def _flushed(data: GameData) -> float:
-    """What labels and goals may have lost where they, or their difference, came out as nothing."""
-    targets, before = data.projected_targets
-    if targets[0].all() and targets[0, 0] != targets[0, 1]:
-        return 0.0
-    y, z = targets.T
-    gone = np.array([not y.any(), not z.any(), np.array_equal(y, z)])
-    if not gone.any() or not before.any():
-        return 0.0
-    return float(2.0 * ROUNDING * max(data.free_basis.shape[1], 1))
 
 
 class Losses(NamedTuple):
@@ -339,7 +189,7 @@ class Fresh:
         step = RowStep.projection(
             np.hstack([basis, targets]), np.ascontiguousarray(along[:, 0]) if narrow else along
         )
-        slope = _scaled(data).gram(np.ascontiguousarray(x[:, 0]) if narrow else x, step)
+        slope = scaled_of(data).gram(np.ascontiguousarray(x[:, 0]) if narrow else x, step)
         slope, left = slope.reshape(x.shape), step.left.reshape(along.shape)
         # r'r by what r is made of.
         square = _inner(x, slope) - _inner(along, left)
@@ -378,7 +228,7 @@ class Fresh:
     @property
     def measured(self) -> bool:
         """Whether lengths of columns are known, or would take a read."""
-        return "squares" in _scaled(self.data).__dict__
+        return "squares" in scaled_of(self.data).__dict__
 
     def misfit(self, coef: Array, intercept: Vector, found: Losses) -> Vector:
         """How far rounding can take intercepts from their best, as part of the errors' length."""
@@ -481,11 +331,6 @@ def least_residual(found: Residuals) -> tuple[Array, Vector, Array]:
     slope = np.vstack([found.slope, found.goal / reach])
     nu = -_inner(slope, x) / (found.gamma / 4.0)
     return slope + nu * x, nu, x
-
-
-def lengths(columns: Array) -> Vector:
-    """Norms of columns."""
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns)))
 
 
 def _inner(a: Array, b: Array) -> Vector:

@@ -20,7 +20,7 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.solvers.iterative.curvature import Metric
 from spgls.solvers.iterative.prove import Prover
-from spgls.solvers.iterative.residual import lengths
+from spgls.solvers.iterative.rulers import lengths
 
 __all__ = ["Matrices", "matrices_at"]
 
