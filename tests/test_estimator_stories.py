@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from spgls import (
+    Cap,
     Floor,
     Population,
     Shift,
@@ -395,3 +398,24 @@ def test_parameters_of_parameters():
     assert copy.gamma == model.gamma
     with pytest.raises(ValueError, match=r"^level is not a parameter of Shift"):
         model.set_params(goal__level=1.0)
+
+
+def test_a_category_that_nobody_has_seen():
+    """One-hot groups have a direction in which no row varies; the game alone would use it."""
+    if not os.environ.get("SPGLS_DATA"):
+        pytest.skip("set SPGLS_DATA to the folder that holds insurance.csv")
+    people = pd.read_csv(Path(os.environ["SPGLS_DATA"]) / "insurance.csv")
+    charges = people.pop("charges")
+    words = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    encoded = make_column_transformer(
+        (words, ["sex", "smoker", "region"]),
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    fixed = dict.fromkeys(["age", "bmi", "children", "sex", "region"], np.inf)
+    model = StackelbergRegressor(goal=Cap(9000), feature_cost=fixed)
+    model = make_pipeline(encoded, model).fit(people, charges)
+    assert model[-1].certificate_.kind == "proved"
+    assert model.score(people, charges) > 0.7
+    new = model.predict(people.assign(smoker="sometimes", region="elsewhere"))
+    assert charges.min() <= new.min() <= new.max() <= charges.max()
