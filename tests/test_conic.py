@@ -212,7 +212,7 @@ def test_stages_name_the_cone_solver(name):
     found = spgls.solve(*plain(), solver=SOLVERS[name][0])
     first = "reduction" if name == "socp" else "squares"
     assert list(found.stats.stages) == [first, CODES[name], "recovery"]
-    assert 0.0 < sum(found.stats.stages.values()) <= 1.01 * found.stats.seconds
+    assert 0.0 < sum(found.stats.stages.values()) <= found.stats.seconds * (1 + 1e-9)
     assert found.stats.iterations > 0
 
 
