@@ -10,6 +10,8 @@ from scipy.optimize import minimize
 
 from spgls import Population, Status, certify, compare_solvers, solve
 from spgls.game.providers import priced_norm
+from spgls.population import solve_population
+from spgls.reduction import ReducedGame
 
 from . import builders
 from .builders import linear_game
@@ -342,3 +344,20 @@ def test_when_an_optimum_is_attained_and_what_is_advised(honest, ridge, null_spa
     assert found.setting.honest == (honest > 0.0)
     assert found.setting.ridge == (ridge > 0.0)
     assert found.setting.avoids_null == (null_space == "avoid")
+
+
+@pytest.mark.parametrize("weak", [1e-16, 5.5e-13, 1e-9, 1e-6, 1e-2])
+def test_labels_in_a_direction_hardly_shown_are_paid_for(weak):
+    """What a point claims to lose is what it loses, though its multiplier is the least there is."""
+    sigma, y, z = np.array([5.6, weak]), np.array([0.6, 0.093]), np.array([6.0, 0.02])
+    gammas, shares = np.array([3.4, np.inf, 1e8]), np.array([0.375, 0.125, 0.5])
+    found = solve_population(ReducedGame(sigma, y, z, 2.5, 0.1, 0.01), gammas, shares)
+    kept = 1.0 / (1.0 + found.t / gammas[:, None])
+    ends = [found.x + [0.0, sign * found.fill] for sign in (-1.0, 1.0)]
+    least, most = sorted(
+        shares @ ((kept * (sigma * x - z) + z - y) ** 2).sum(axis=1)
+        + shares @ ((1 - kept[:, 0]) ** 2 * 0.01 - 2 * (1 - kept[:, 0]) * 0.1 + 2.5)
+        for x in ends
+    )
+    assert least - 1e-12 <= found.value <= most + 1e-12
+    assert found.lower_bound <= found.value

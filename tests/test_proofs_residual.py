@@ -16,6 +16,7 @@ from spgls.game.response import learner_loss
 from spgls.population import GroupMoments
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
+from spgls.solvers import Spectral
 from spgls.solvers.iterative import curvature, residual
 from spgls.solvers.iterative.by_products import measure_span
 from spgls.solvers.iterative.images import Span
@@ -178,6 +179,16 @@ def test_strengths_that_no_units_bring_into_range_are_refused():
             call(X, y, y, 1.0)
     with pytest.raises(ValueError, match="X holds numbers too small to be squared"):
         solve(1e-150 * X, np.ones(2), np.ones(2), 1.0)
+
+
+@pytest.mark.parametrize("solver", ["krylov", Spectral(engine="qr"), Spectral(engine="gram")])
+@pytest.mark.parametrize("free", [False, True])
+def test_data_without_squares_is_refused_by_every_engine(solver, free):
+    X = np.array([[1e159, 2e158], [1e158, -1e159], [3e158, 1e158]])
+    cost = [1.0, np.inf if free else 1.0]
+    y, z = np.array([1.0, 2.0, -1.0]), np.array([0.5, 0.0, 1.0])
+    with pytest.raises(ValueError, match="too large to be squared in double precision"):
+        solve(X, y, z, 1e-300, solver=solver, feature_cost=cost)
 
 
 def test_goals_of_any_size_raise_nothing():

@@ -276,6 +276,9 @@ class Sections:
         w = self.inverse(mu)
         residual = r * w
         residual *= column(-nu)
+        if not (mu.all() if isinstance(mu, np.ndarray) else mu):
+            # At the least multiplier nothing of ``v`` answers to the target in the lowest space.
+            residual = np.where(w > 0.0, residual, -r)
         loss = inner(residual, residual) + outside + self.lowest * fill
         along = residual.dot(self.base[2]) - outside_d
         alpha, penalty = m.a**0.5, self.ridge * t

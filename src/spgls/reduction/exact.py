@@ -77,6 +77,8 @@ def reduce_by_qr(data: GameData) -> ColumnReduction:
     """Reduce through a triangular factor of the data, built from blocks of rows."""
     data.check_finite()
     rows = few_rows(data, [(slice(None), data.matrix)])
+    with np.errstate(over="ignore"):
+        data.check_finite(np.einsum("ij,ij->j", rows, rows))
     dependence = partial(exact_dependence, data)
     return reduce_triangle(data.layout, rows, data.origin, data.matrix.shape[0], dependence)
 

@@ -117,6 +117,11 @@ def units_of(data: GameData) -> Units | None:
             f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
             "most; bring them to a smaller scale."
         )
+    if largest * sqrt(data.matrix.shape[0]) > _MOST:
+        raise ValueError(
+            f"X holds numbers too large to be squared in double precision, {largest:.3g} among the "
+            "first rows; bring them to a smaller scale."
+        )
     if 0.0 < largest < _LEAST:
         raise ValueError(
             f"X holds numbers too small to be squared in double precision, {largest:.3g} at most; "
