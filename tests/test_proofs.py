@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from spgls import Floor, Population, StackelbergRegressor, certify, solve, solve_path
+from spgls.datasets import load_blog_feedback
 from spgls.game.providers import priced_norm
 from spgls.population import solve_population
 from spgls.reduction import ReducedGame
@@ -172,26 +174,39 @@ def _true_game(rng):
 
 @pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4, 1e-3])
 @pytest.mark.parametrize("kind", ["squared", "factor"])
-def test_bounds_hold_where_rounding_is_amplified(kind, amplified):
-    """A game computed from data, or from moments, that are wrong by a known amount."""
+@pytest.mark.parametrize("same", [False, True], ids=["goals", "labels"])
+def test_bounds_hold_where_rounding_is_amplified(kind, amplified, same):
+    """A game computed from data, or from moments, that are wrong by a known amount.
+
+    Where the goals are the labels they are wrong alike.
+    """
+    origin = Origin(same=same)
     rng = np.random.default_rng(int(-np.log10(amplified)) + (kind == "factor"))
     useful = 0
     for _ in range(150):
         X, y, z = _true_game(rng)
         n = X.shape[1]
-        layout, rows = Layout(n), np.column_stack([X, y, z])
-        true = reduce_triangle(layout, rows.copy(), Origin(), len(y)).game
+        layout, rows = Layout(n), np.column_stack([X, y, y if same else z])
+        true = reduce_triangle(layout, rows.copy(), origin, len(y)).game
         sizes = np.linalg.norm(rows, axis=0)
         if kind == "factor":
             error = rng.normal(size=rows.shape)
             wrong = rows + amplified * sizes * error / np.linalg.norm(error, axis=0)
-            reduction = reduce_triangle(layout, wrong, Origin(), len(y))
+            if same:
+                wrong[:, n + 1] = wrong[:, n]
+            reduction = reduce_triangle(layout, wrong, origin, len(y))
         else:
             error = rng.uniform(-1, 1, size=(n + 2, n + 2))
-            moment = rows.T @ rows + amplified * np.outer(sizes, sizes) * (error + error.T) / 2
-            if np.linalg.eigvalsh(moment)[0] <= 0.0:
+            error = (error + error.T) / 2
+            if same:
+                error[n + 1] = error[n]
+                error[:, n + 1] = error[:, n]
+            moment = rows.T @ rows + amplified * np.outer(sizes, sizes) * error
+            if same:
+                moment[n + 1], moment[:, n + 1] = moment[n], moment[:, n]
+            if np.linalg.eigvalsh(moment[: n + 1, : n + 1])[0] <= 0.0:
                 continue
-            reduction = reduce_moments(layout, moment, Origin(), len(y))
+            reduction = reduce_moments(layout, moment, origin, len(y))
         if reduction is None:
             continue
         rounding = replace(reduction.game.rounding, kappa=reduction.game.rounding.kappa + amplified)
@@ -208,13 +223,27 @@ def test_bounds_hold_where_rounding_is_amplified(kind, amplified):
         upper = max(found.value, exact.value) * (1 + 1e-9)
         bound = dual_bound(game, gamma, found, upper)
         assert bound <= exact.value * (1 + 1e-9) + 1e-13 * (true.yy + true.zz)
-        useful += bound > 0.5 * exact.value
+        # Everybody who can be moved to the labels is, unless some are honest.
+        useful += not same and bound > 0.5 * exact.value
         shares = [0.5, 0.5]
         best = solve_population(true, [gamma, inf], shares)
         bounded = solve_population(game, [gamma, inf], shares, tol=2 * amplified)
         if best.value <= bounded.upper:
             assert bounded.lower_bound <= best.value * (1 + 1e-9) + 1e-13 * (true.yy + true.zz)
+            useful += same and bounded.lower_bound > 0.5 * best.value
     assert useful > (20 if amplified < 1e-3 else 5)
+
+
+@pytest.mark.parametrize("gamma", ["auto", 0.1, 10.0])
+def test_raw_blog_posts_are_proved(gamma):
+    """Condition 7e5, columns of very different sizes, and goals that are the labels."""
+    if not os.environ.get("SPGLS_DATA"):
+        pytest.skip("set SPGLS_DATA to the folder that holds blogData_train.csv")
+    table = load_blog_feedback(os.environ["SPGLS_DATA"])
+    with pytest.warns(UserWarning, match="goal"):
+        model = StackelbergRegressor(gamma, goal=Floor(0.0)).fit(table.X, table.y)
+    assert model.certificate_.kind == "proved"
+    assert model.certificate_.relative_gap <= 1e-9
 
 
 @pytest.mark.parametrize("kind", ["squared", "factor", "kernel"])

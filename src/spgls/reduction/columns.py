@@ -150,7 +150,8 @@ def reduce_moments(
             kappa=kappa,
             reach=reach[0],
             y=reach[1],
-            z=reach[2],
+            # Labels less goals are then a share of the labels, and so is their error.
+            z=0.0 if origin.same else reach[2],
             tail_y=float(tail[0]),
             tail_z=float(tail[1]),
             least=least,
@@ -272,7 +273,10 @@ def reduce_triangle(
         # the norm that they take is in doubt.
         least = float(sigma.min()) / reach / 2
     least = max(0.0, least - kappa)
-    if same:
+    if origin.same:
+        # Labels less goals are a share of the labels, and so is their error.
+        size_z = 0.0
+    elif same:
         size_y = size_z = size_y + size_z
     game = ReducedGame(
         sigma=sigma,
@@ -385,17 +389,16 @@ def _least_shown(sizes: Vector, vectors: Array, sigma: Vector, reach: float) -> 
     """
     if not len(sigma):
         return 1.0
-    norm = float(np.linalg.norm(sizes[:, None] * vectors / sigma, 2))
+    each = np.linalg.norm(sizes[:, None] * vectors / sigma, axis=1)
     more = max(1.0, reach / float(np.linalg.norm(sizes)))
-    return float(max(1.0 / (norm * more * len(sizes) ** 0.5), float(sigma.min()) / reach))
+    return float(max(1.0 / (float(each.sum()) * more), float(sigma.min()) / reach))
 
 
 def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) -> float:
     """Lower bound of what bounds coefficients by predictions; zero if it is not known.
 
-    The smallest singular value of the columns that stand ``apart``, over their sizes and the root
-    of their number. Columns that depend on them change their norm, by as much as their sizes
-    differ; the first ``free`` ones cost nothing.
+    Of the columns that stand ``apart``, over their sizes. Columns that depend on them change their
+    norm, by as much as their sizes differ; the first ``free`` ones cost nothing.
     """
     there = sizes > 0.0
     kept = there & apart
@@ -408,12 +411,14 @@ def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) 
     inverse, info = lapack.dtrtri(np.asfortranarray(columns))
     if info:
         return 0.0
-    norm = float(np.linalg.norm(np.triu(inverse)))
+    # A coefficient times the size of its column is no more than its row by what is predicted.
+    each = np.linalg.norm(np.triu(inverse), axis=1)
+    norm = float(np.linalg.norm(each))
     if not norm < 1e15:
         return 0.0
     others, own = (sizes[free:][mask[free:]] for mask in (there & ~apart, kept))
     ratio = float(np.linalg.norm(others) * np.linalg.norm(1.0 / own)) if len(own) else 0.0
-    return 1.0 / (norm * (k**0.5 + 4 * ratio))
+    return 1.0 / (float(each.sum()) + 4 * ratio * norm)
 
 
 def _split_free(factor: Array, f: int) -> tuple[Array, Array, int]:

@@ -164,15 +164,16 @@ class GameData:
     @cached_property
     def origin(self) -> Origin:
         """What is subtracted before anything is added up; nothing without an intercept."""
+        same = self.y is self.z or np.array_equal(self.y, self.z)
         if not self.layout.fit_intercept:
-            return Origin()
+            return Origin(same=same)
         # Entries that are not finite are found in what comes of them.
         with np.errstate(over="ignore", invalid="ignore"):
             row = self.matrix.typical_row(self.weight)
         y, z = self.centred
         # Large labels and goals that are close have digits in common, which their means lose.
         gap = self._mean((self.y - self.z) - (y - z))
-        return Origin(row, self._mean(self.y), self._mean(self.z), gap)
+        return Origin(row, self._mean(self.y), self._mean(self.z), gap, same)
 
     def beside(self, rows: Any) -> Array:
         """What is added up beside some rows: labels and goals less the origin, and ones."""

@@ -15,8 +15,8 @@ column. Errors are then wrong by ``delta = kappa (W + b)`` in length, and the lo
 better than ``upper`` by ``2 delta sqrt(upper) + delta^2``.
 
 *Full rank.* For whoever does better than ``upper``, ``W`` is at most ``(sqrt(upper) + b)/least``
-too, with ``least`` the smallest singular value of the data with columns of unit length, over the
-root of their number.
+too, where ``least`` times the sum of coefficients, each by the size of its column, is never more
+than what is predicted.
 
 *Kernel matrix.* With ``e = kappa F^2`` the bound at a multiplier ``nu > 0`` loses the share
 ``e/nu`` of itself.

@@ -31,12 +31,15 @@ class Origin(NamedTuple):
     gap : float, optional
         How much more from labels than from goals, where that is known better than by the
         difference of two rounded numbers.
+    same : bool
+        Whether the goals are the labels, number by number.
     """
 
     row: Vector | None = None
     y: float = 0.0
     z: float = 0.0
     gap: float | None = None
+    same: bool = False
 
     @property
     def apart(self) -> float:
