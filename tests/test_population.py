@@ -353,7 +353,7 @@ def test_labels_in_a_direction_hardly_shown_are_paid_for(weak):
     gammas, shares = np.array([3.4, np.inf, 1e8]), np.array([0.375, 0.125, 0.5])
     found = solve_population(ReducedGame(sigma, y, z, 2.5, 0.1, 0.01), gammas, shares)
     kept = 1.0 / (1.0 + found.t / gammas[:, None])
-    ends = [found.x + [0.0, sign * found.fill] for sign in (-1.0, 1.0)]
+    ends = [found.x + np.array([0.0, sign * found.fill]) for sign in (-1.0, 1.0)]
     least, most = sorted(
         shares @ ((kept * (sigma * x - z) + z - y) ** 2).sum(axis=1)
         + shares @ ((1 - kept[:, 0]) ** 2 * 0.01 - 2 * (1 - kept[:, 0]) * 0.1 + 2.5)
