@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import norm
 
 __all__ = ["KrylovSpace", "combine"]
 
@@ -120,9 +121,11 @@ class KrylovSpace:
         V, k = self._next, self.count
         b = V.shape[1]
         self._reserve(k + b)
+        if b == 1:
+            self._extend_by_one(V[:, 0])
+            return
         self._Q[:, k : k + b] = V
-        W = self._product(V[:, 0])[:, None] if b == 1 else self._product(V)
-        W = np.array(W, order="F")
+        W = np.array(self._product(V), order="F")
         self.steps += 1
         self.count = k + b
         before = _lengths(W)
@@ -151,6 +154,40 @@ class KrylovSpace:
             new, turn = _orthonormal(new, np.full(new.shape[1], 0.5))
             coupling = turn @ coupling
         self._next, self._coupling, self._last = new, coupling, b
+
+    def _extend_by_one(self, v: Vector) -> None:
+        """The same for a single column: vectors take a third of the time that tables do."""
+        k = self.count
+        self._Q[:, k] = v
+        w = np.array(self._product(v))
+        self.steps += 1
+        self.count = k + 1
+        before, recent = norm(w), max(k - self._last, 0)
+        Q = self._Q[:, : k + 1]
+        near = Q[:, recent:]
+        part = near.T.dot(w)
+        w -= near.dot(part)
+        inner = Q.T.dot(w)
+        w -= Q.dot(inner)
+        inner[recent:] += part
+        self._T[: k + 1, k] = self._T[k, : k + 1] = inner
+        largest = float(np.abs(inner).max())
+        self.scale = largest if isnan(largest) else max(self.scale, largest)
+        length = norm(w)
+        self._last = 1
+        if length <= _DEFLATED * self.scale or self.count == len(v):
+            self._next, self._coupling = w[:, None][:, :0], np.zeros((0, 1))
+            return
+        w /= length
+        if length < _CANCELLED * before:
+            w -= Q.dot(Q.T.dot(w))
+            left = norm(w)
+            if left <= 0.5:
+                self._next, self._coupling = w[:, None][:, :0], np.zeros((0, 1))
+                return
+            w /= left
+            length *= left
+        self._next, self._coupling = w[:, None], np.array([[length]])
 
     def combine(self, h: Array) -> Array:
         """``Q h`` for coordinates ``h``, a vector or a block."""

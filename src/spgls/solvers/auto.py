@@ -20,8 +20,8 @@ from spgls.solvers.spectral import Spectral
 
 __all__ = ["Auto", "Option", "Plan", "check_memory", "chosen_solver", "make_plan"]
 
-#: Data with fewer entries than this is solved before a plan would be made.
-_SMALL = 50_000
+#: Data with so few entries, on a side as short as this, is solved before a plan would be made.
+_SMALL, _SHORT = 50_000, 64
 #: A method that may fail to finish has to promise more than this to be tried first.
 _PROMISE = 1.0
 #: Share of the other method's time after which the first is given up.
@@ -277,7 +277,7 @@ def check_memory(solver: Any, data: GameData, games: int) -> None:
 
 def _is_small(data: GameData) -> bool:
     m, n = data.matrix.shape
-    return m * n <= _SMALL
+    return m * n <= _SMALL and min(m, n) <= _SHORT
 
 
 def _plan(data: GameData, games: int, *, mixed: bool) -> Plan | None:

@@ -23,9 +23,11 @@ _DECOMPOSE, _REFLECT = 4.0e9, 6e-8
 #: Seconds for each entry that is brought to BLAS by rows, and by columns.
 _BY_ROWS, _BY_COLUMNS = 1.7e-9, 2.4e-8
 #: Products a second and core where entries are found by index, and seconds for each row.
-_FETCH, _ROW = 3.6e8, 4e-8
+_FETCH, _ROW = 3.6e8, 2e-8
 #: Seconds a game takes besides, and each further one on the same data, decomposed or projected.
 _GAME, _FURTHER_GAME, _FURTHER_PROJECTION = 5e-4, 1e-4, 5e-4
+#: Seconds of a pass however small the data.
+_PASS = 1.3e-4
 #: Passes that a game takes on data of moderate condition, and more for each decade of games.
 _PASSES, _MORE_PASSES = 4.0, 4.0
 #: Growth of speed with the number of cores: of memory, and of everything else.
@@ -71,6 +73,6 @@ def krylov_cost(work: Work, games: int, threads: int) -> Cost:
     width = 1.6 if games > 1 and work.by_index else 1.0
     columns = 2 * passes if games > 1 else passes
     orthogonalise = 8.0 * work.columns * columns**2 / _READ
-    small = 2e-4 * passes + _GAME + _FURTHER_PROJECTION * (games - 1)
+    small = _PASS * passes + _GAME + _FURTHER_PROJECTION * (games - 1)
     memory = 8.0 * work.columns * (2 * columns + 8 + games) + 8.0 * 6 * work.rows + 1e6
     return Cost(passes * width * krylov_pass(work, threads) + orthogonalise + small, memory)

@@ -59,7 +59,8 @@ def solve_tridiagonal(
     h, norm = rhs, 0.0
     for _ in range(_MAX_STEPS):
         d, e, info = lapack.dpttrf(diagonal + multiplier, off)
-        if info != 0 or not (d > 0.0).all():
+        # What is no number shows in the last of them.
+        if info != 0 or not d[-1] > 0.0:
             lo = multiplier
             multiplier = (lo + hi) / 2
             continue
@@ -72,7 +73,7 @@ def solve_tridiagonal(
         if abs(norm - 1.0) <= 4 * EPS:
             break
         slope, _ = lapack.dpttrs(d, e, h)
-        new = multiplier + (norm - 1.0) * norm**2 / float(h @ slope)
+        new = multiplier + (norm - 1.0) * norm**2 / float(h.dot(slope))
         if not lo < new < hi:
             new = (lo + hi) / 2
         if abs(new - multiplier) <= 2 * EPS * abs(multiplier) or new == multiplier:
