@@ -117,7 +117,7 @@ def units_of(data: GameData) -> Units | None:
             f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
             "most; bring them to a smaller scale."
         )
-    if largest * sqrt(data.matrix.shape[0]) > _MOST:
+    if _MOST < largest * sqrt(data.matrix.shape[0]) < np.inf:
         raise ValueError(
             f"X holds numbers too large to be squared in double precision, {largest:.3g} among the "
             "first rows; bring them to a smaller scale."
