@@ -497,3 +497,20 @@ def test_games_that_a_solver_does_not_know_are_refused_before_any_is_solved():
     with pytest.raises(ValueError, match="gltr"):
         solve_path(X, y, z, [1.0, POPULATIONS[0]], solver="gltr", callback=seen.append)
     assert not seen
+
+
+@pytest.mark.parametrize("solver", ["krylov", "spectral", "auto"])
+def test_a_changeable_column_that_immutable_ones_explain(solver):
+    """Up to rounding nothing of it is left, so it predicts nothing, but its norm pulls."""
+    first = [[0, 0, 0, 0], [-2, -4, 2, 0], [-2, -4, 2, 0], [1, 2, -1, 0]]
+    X = np.array([*first, [-4, -4, 4, 4], [2, 0, -2, -4], [-4, -2, 4, 6], [0, -2, 0, -2]])
+    y = np.array([0.07073088, 0.03269882, -0.09570476, 0.01640568])
+    y = np.append(y, [0.53003144, -0.89231216, 0.90268535, -0.60694843])
+    z = np.array([0.47313233, -0.36099396, -0.97434965, 0.50550449])
+    z = np.append(z, [6.02013992, -6.97316872, 6.4103052, -4.14202805])
+    options = {"feature_cost": [1.0, np.inf, np.inf, np.inf], "solver": solver}
+    gammas = [0.0045, 0.00057, 0.27]
+    for gamma, found in zip(gammas, solve_path(X, y, z, gammas, **options), strict=True):
+        alone = solve(X, y, z, gamma, **options)
+        assert found.status is alone.status
+        assert found.objective == pytest.approx(alone.objective, rel=1e-9)

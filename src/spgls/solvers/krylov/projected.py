@@ -169,9 +169,13 @@ class Projection:
         """
         game, space = self.reduction.game, self.reduction.space
         small = solve_sphere_many(game, gammas, tol=tol, ulps=ULPS)
-        x = small.x
-        x[:, int(np.argmin(game.sigma))] += small.fill
-        h = self.reduction.vectors @ (x * (2 / np.sqrt(gammas))[:, None]).T
+        vectors, x = self.reduction.vectors, small.x
+        if game.size:
+            x[:, int(np.argmin(game.sigma))] += small.fill
+        else:
+            # The data shows nothing of the span: any of its columns takes the norm.
+            vectors, x = np.eye(space.count, 1), small.fill[:, None]
+        h = vectors @ (x * (2 / np.sqrt(gammas))[:, None]).T
         multiplier = gammas * small.nu / 4
         return Points(
             problem=problem,
@@ -223,7 +227,8 @@ class Projection:
 def project(data: GameData, space: KrylovSpace) -> Projection:
     """Reduce a game to the span alone, whatever is known of the rest of space."""
     reduction = reduce_krylov(data, space)
-    return Projection(replace(reduction, game=replace(reduction.game, nullity=0)))
+    game = reduction.game
+    return Projection(replace(reduction, game=replace(game, nullity=0 if game.size else 1)))
 
 
 def singular(data: GameData) -> bool:
