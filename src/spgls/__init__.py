@@ -22,9 +22,10 @@ from spgls.study.explain import explain_solver
 from spgls.study.path import Path, solve_path
 
 if TYPE_CHECKING:
-    from spgls.estimators.attack import best_response, make_attacked_scorer, predict_attacked
+    from spgls.estimators.attack import best_response, predict_attacked
     from spgls.estimators.cv import StackelbergRegressorCV
     from spgls.estimators.regressor import StackelbergRegressor
+    from spgls.estimators.scorers import make_attacked_scorer
     from spgls.estimators.summary import Summary
     from spgls.study.robustness import Robustness, robustness
     from spgls.study.thresholds import Thresholds
@@ -76,7 +77,7 @@ _LATER = {
     "Summary": "spgls.estimators.summary",
     "Thresholds": "spgls.study.thresholds",
     "best_response": "spgls.estimators.attack",
-    "make_attacked_scorer": "spgls.estimators.attack",
+    "make_attacked_scorer": "spgls.estimators.scorers",
     "predict_attacked": "spgls.estimators.attack",
     "robustness": "spgls.study.robustness",
 }

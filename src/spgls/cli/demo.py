@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from spgls.base.types import Vector
-from spgls.estimators.attack import make_attacked_scorer
 from spgls.estimators.regressor import StackelbergRegressor
+from spgls.estimators.scorers import make_attacked_scorer
 from spgls.game.goals import Floor
 from spgls.game.response import gamma_from_pull
 from spgls.sphere import Certificate

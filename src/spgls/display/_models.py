@@ -17,9 +17,9 @@ from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Vector
 from spgls.base.validation import check_number, check_strength, check_vector, describe
 from spgls.display._worlds import Judged
-from spgls.estimators.attack import facing
 from spgls.estimators.conventions import read_random_state
 from spgls.estimators.cv import StackelbergRegressorCV, chosen_model
+from spgls.estimators.faced import facing
 from spgls.estimators.regressor import StackelbergRegressor
 from spgls.game import goals
 from spgls.game.providers import Population, Provider, priced_norm

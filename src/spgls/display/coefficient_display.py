@@ -23,7 +23,7 @@ from spgls.display._figure import (
     tidy,
 )
 from spgls.display._models import read_names
-from spgls.estimators.attack import linear_parts, model_columns
+from spgls.estimators.faced import linear_parts, model_columns
 from spgls.matrix import as_matrix
 from spgls.solvers import Solution
 from spgls.study.named_models import is_pair, read_models, seen_by

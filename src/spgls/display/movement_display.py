@@ -21,7 +21,7 @@ from spgls.display._figure import (
     tidy,
 )
 from spgls.display._models import face, read_names, split
-from spgls.estimators.attack import model_columns
+from spgls.estimators.faced import model_columns
 
 __all__ = ["MovementDisplay"]
 

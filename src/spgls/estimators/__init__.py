@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from spgls.estimators.attack import best_response, make_attacked_scorer, predict_attacked
+from spgls.estimators.attack import best_response, predict_attacked
 from spgls.estimators.cv import StackelbergRegressorCV
 from spgls.estimators.regressor import StackelbergRegressor
+from spgls.estimators.scorers import make_attacked_scorer
 
 __all__ = [
     "StackelbergRegressor",

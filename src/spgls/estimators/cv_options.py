@@ -13,9 +13,9 @@ from sklearn.model_selection import check_cv
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_number, describe
-from spgls.estimators.attack import AttackedScorer
 from spgls.estimators.conventions import _CALLER
 from spgls.estimators.folds import Judge, Measure, Models
+from spgls.estimators.scorers import AttackedScorer
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData
 from spgls.reduction.fold_sums import Split

@@ -20,7 +20,6 @@ from spgls.base.validation import (
     check_weight,
     describe,
 )
-from spgls.estimators.attack import fitted_strength
 from spgls.estimators.conventions import (
     CallbackSupportMixin,
     Progress,
@@ -34,6 +33,7 @@ from spgls.estimators.conventions import (
     warn_of_status,
     with_callbacks,
 )
+from spgls.estimators.faced import fitted_strength
 from spgls.estimators.summary import Summary, summarise
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals
 from spgls.game.providers import Population, Provider

@@ -12,7 +12,7 @@ import numpy as np
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Vector
 from spgls.base.validation import check_vector
-from spgls.estimators.attack import facing
+from spgls.estimators.faced import facing
 from spgls.game.providers import Provider
 from spgls.matrix import as_matrix
 from spgls.solvers import Solution
