@@ -620,7 +620,7 @@ def test_an_interrupted_fit_leaves_the_last_one(model, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"{type(model).__module__}.play", interrupt)
+    monkeypatch.setattr("spgls.estimators.linear_game.play", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :1], y, z=z)
     assert {name for name in vars(model) if name[-1] == "_"} == set(before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from html import escape
 from typing import Any, TypeVar
@@ -40,12 +40,13 @@ __all__ = [
     "CallbackSupportMixin",
     "Progress",
     "all_or_nothing",
+    "doubt_of_idle_goals",
+    "doubt_of_scale",
     "html_table",
     "read_again",
     "read_random_state",
     "read_rows",
-    "warn_of_idle_goals",
-    "warn_of_scale",
+    "warn_of",
     "warn_of_status",
     "with_callbacks",
 ]
@@ -194,39 +195,42 @@ def read_random_state(value: Any) -> np.random.Generator | None:
         raise type(error)(f"random_state{str(error).removeprefix('rng')}") from None
 
 
-def warn_of_scale(y: Vector, z: Vector) -> None:
-    """Warn where goals can hardly be meant in the units of the labels."""
+def doubt_of_scale(y: Vector, z: Vector) -> str | None:
+    """What to tell where goals can hardly be meant in the units of the labels."""
     # By inner products, which cost a fraction of np.std.
     less_mean = y - y.sum() / len(y)
     spread = float(np.sqrt(less_mean @ less_mean / len(y)))
     away = float(np.abs(z - y).sum()) / len(y)
-    if away > _FAR * spread > 0.0:
-        warnings.warn(
-            f"The goals z lie on average {away / spread:.3g} standard deviations of y from the "
-            "labels, which suggests another scale. A TransformedTargetRegressor transforms y only: "
-            "pass z, or the level of a goal, on the scale of the transformed y.",
-            UserWarning,
-            stacklevel=_CALLER,
-        )
+    if not away > _FAR * spread > 0.0:
+        return None
+    return (
+        f"The goals z lie on average {away / spread:.3g} standard deviations of y from the "
+        "labels, which suggests another scale. A TransformedTargetRegressor transforms y only: "
+        "pass z, or the level of a goal, on the scale of the transformed y."
+    )
 
 
-def warn_of_idle_goals(y: Vector, z: Vector, weight: Vector | None, goal: Any) -> None:
-    """Warn where next to nobody wants anything but the truth."""
+def doubt_of_idle_goals(
+    y: Vector, z: Vector, weight: Vector | None, goal: Any, advice: str
+) -> str | None:
+    """What to tell where next to nobody wants anything but the truth."""
     same = np.abs(z - y) <= _SAME * max(np.abs(y).max(), np.abs(z).max())
     counted = same if weight is None else same[weight > 0.0]
     m, idle = counted.size, np.count_nonzero(counted)
     if m - idle >= _FEW * m:
-        return
+        return None
     shown = "z" if goal is None else f"{goal!r}"
-    warnings.warn(
+    return (
         f"The goals from {shown} equal the labels y in {idle} of {m} rows ({100 * idle / m:.4g}%): "
-        "these providers want nothing but a correct prediction. "
-        f"y lies between {y.min():.4g} and {y.max():.4g}; check the sign and "
-        "the unit of the goals, and on which side of the labels a level lies. If people do want "
-        "the truth, this game is the right one, and the warning can be ignored.",
-        UserWarning,
-        stacklevel=_CALLER,
+        f"these providers want nothing but a correct prediction. {advice} If people do want "
+        "the truth, this game is the right one, and the warning can be ignored."
     )
+
+
+def warn_of(doubts: Iterable[str | None]) -> None:
+    """Warn the caller of fit."""
+    for doubt in filter(None, doubts):
+        warnings.warn(doubt, UserWarning, stacklevel=_CALLER)
 
 
 def warn_of_status(solution: Solution) -> None:

@@ -95,10 +95,11 @@ def _read_world(value: Any, name: str) -> Population:
 
 
 def read_splits(
-    cv: Any, X: Any, y: Vector, weight: Vector | None, metadata: dict[str, Any]
+    cv: Any, X: Any, data: GameData, metadata: dict[str, Any], *, stratified: bool
 ) -> list[Split]:
     """Return the rows of each split, refusing splits that nothing can be fitted or judged on."""
-    pairs = _read_pairs(cv, X, y, metadata)
+    y, weight = data.y, data.weight
+    pairs = _read_pairs(cv, X, y, metadata, stratified)
     if not pairs:
         raise ValueError(f"cv must yield at least one split of the rows; {cv!r} yields none.")
     splits = []
@@ -120,11 +121,13 @@ def read_splits(
     return splits
 
 
-def _read_pairs(cv: Any, X: Any, y: Vector, metadata: dict[str, Any]) -> list[Any]:
+def _read_pairs(
+    cv: Any, X: Any, y: Vector, metadata: dict[str, Any], stratified: bool
+) -> list[Any]:
     """What a splitter makes of the rows, or what was given in its place."""
     if hasattr(cv, "__iter__") and not hasattr(cv, "split") and not isinstance(cv, str):
         return list(cv)
-    splitter = check_cv(cv, y, classifier=False)
+    splitter = check_cv(cv, y, classifier=stratified)
     try:
         return list(splitter.split(X, y, **metadata))
     except ValueError as error:

@@ -2,69 +2,33 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import RegressorMixin
 
-from spgls.base.frames import column_names, in_container_of, resolve_cost
-from spgls.base.types import Costs, Number, Numbers, Seed, Table, Vector
-from spgls.base.validation import (
-    check_flag,
-    check_number,
-    check_strength,
-    check_weight,
-    describe,
-)
+from spgls.base.types import Costs, Number, Numbers, Table, Vector
+from spgls.base.validation import check_weight
 from spgls.estimators.conventions import (
-    CallbackSupportMixin,
-    Progress,
     all_or_nothing,
-    html_table,
-    read_again,
-    read_random_state,
+    doubt_of_idle_goals,
+    doubt_of_scale,
     read_rows,
-    warn_of_idle_goals,
-    warn_of_scale,
+    warn_of,
     warn_of_status,
     with_callbacks,
 )
-from spgls.estimators.faced import fitted_strength
+from spgls.estimators.linear_game import HONEST, LinearGame, Predictions, RandomState, Targets
 from spgls.estimators.summary import Summary, summarise
-from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals
-from spgls.game.providers import Population, Provider
-from spgls.game.response import check_pull, strength_at
-from spgls.matrix import as_matrix
-from spgls.reduction.data import GameData, NullSpace, read_null_space
-from spgls.reduction.layout import Layout
-from spgls.solvers import (
-    PopulationSolver,
-    Solution,
-    SolverLike,
-    Stats,
-    Status,
-    play,
-    resolve,
-)
-from spgls.solvers.reach import reach_of_least_squares
-from spgls.solvers.solve import read_controls, read_ridge
-from spgls.sphere import Certificate
+from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
+from spgls.game.providers import Population
+from spgls.reduction.data import GameData, NullSpace
+from spgls.solvers import SolverLike
 
-__all__ = ["Predictions", "RandomState", "StackelbergRegressor"]
-
-#: Numbers in the precision of the rows.
-Predictions: TypeAlias = NDArray[np.floating[Any]]
-#: Anything scikit-learn takes for a source of randomness.
-RandomState: TypeAlias = Seed | np.random.RandomState
-#: Share of the providers who do not react, unless somebody says otherwise.
-_HONEST = 0.5
+__all__ = ["StackelbergRegressor"]
 
 
-class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
     """Linear regression against people who change their data in response.
 
     By default half of the providers are honest, and the others are as strong as those who would
@@ -163,26 +127,12 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     <Status.OPTIMAL: 'optimal'>
     """
 
-    coef_: Predictions
-    intercept_: np.floating[Any]
-    alpha_: float | Vector
-    gamma_: float | Vector
-    feature_cost_: Vector
-    objective_: float
-    status_: Status
-    certificate_: Certificate
-    stats_: Stats
-    solver_: str
-    n_iter_: int
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-
     def __init__(
         self,
         gamma: Number | Literal["auto"] | Population = "auto",
         *,
         pull: Number = 0.5,
-        honest_share: Number | None = _HONEST,
+        honest_share: Number | None = HONEST,
         goal: GoalLike | None = None,
         feature_cost: Costs | None = None,
         fit_intercept: bool = True,
@@ -235,114 +185,32 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         StackelbergRegressor
             Itself.
         """
-        gamma, honest = self._read_providers()
-        pull = self._read_pull()
-        ridge, solver = read_ridge(self.ridge), resolve(self.solver)
-        controls = read_controls(self.tol, self.max_iter, None, None)
-        rng = read_random_state(self.random_state)
+        terms = self._read_terms()
         data, table = self._read_data(X, y, z, sample_weight)
-        warn_of_scale(data.y, data.z)
-        warn_of_idle_goals(data.y, data.z, data.weight, self.goal)
-        rule = "given"
-        if gamma == "auto":
-            reach = reach_of_least_squares(data, solver, controls)
-            gamma, rule = strength_at(pull, reach.value) or np.inf, str(reach)
-        population = _population(gamma, honest)
-        paper = len(population.gammas) == 1 and not ridge and not data.layout.avoids_null
-        if not isinstance(solver, PopulationSolver) and not paper:
-            raise ValueError(
-                f"solver {solver.capabilities.name!r} knows neither honest providers nor a ridge, "
-                "and uses null spaces. Pass honest_share=0, ridge=0 and null_space='use', or "
-                "solver='spectral'."
-            )
-        metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
-        progress = Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
-        controls = type(controls)(controls.tol, controls.max_iter, rng, progress.on_step)
-        (solution,) = play(solver, data, [population], ridge, controls)
-        self._keep(solution, gamma, data.layout.cost, table.dtype)
-        self.gamma_rule_ = rule
-        progress.end()
-        warn_of_status(solution)
+        warn_of(self._doubts(data))
+        warn_of_status(self._solve(terms, data, table, X, y))
         return self
 
-    def _read_data(self, X: Any, y: Any, z: Any, sample_weight: Any) -> tuple[GameData, Any]:
-        """The game, and its rows as scikit-learn reads them."""
+    def _doubts(self, data: GameData) -> tuple[str | None, ...]:
+        y, z = data.y, data.z
+        advice = (
+            f"y lies between {y.min():.4g} and {y.max():.4g}; check the sign and the unit of the "
+            "goals, and on which side of the labels a level lies."
+        )
+        idle = doubt_of_idle_goals(y, z, data.weight, self.goal, advice)
+        return doubt_of_scale(y, z), idle
+
+    def _read_targets(self, X: Any, y: Any, z: Any, sample_weight: Any) -> Targets:
         goal = check_goal(self.goal)
-        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         if goal is None and z is None:
             raise ValueError(
                 "z or a goal is needed: pass fit(X, y, z=...) with the prediction each provider "
                 f"would like, or {type(self).__name__}(goal=Floor(250)) or another function of y."
             )
-        if goal is not None and z is not None:
-            raise ValueError(
-                f"z was given and so was goal={goal!r}; drop one of them. Where metadata routing "
-                "passes z, set_fit_request(z=False) keeps it from here."
-            )
+        refuse_two_goals(goal, z)
         table, labels = read_rows(self, X, y)
-        m, n = table.shape
-        # Names are asked of X itself: scikit-learn does not know every version of every data frame.
-        data = GameData(
-            matrix=as_matrix(table, check_finite=False),
-            y=labels,
-            z=read_goals(z, labels) if goal is None else goals_of(goal, labels),
-            weight=check_weight(sample_weight, m),
-            layout=Layout(
-                n,
-                resolve_cost(self.feature_cost, n, column_names(X)),
-                fit_intercept,
-                read_null_space(self.null_space),
-            ),
-            source=X,
-        )
-        return data, table
-
-    def _read_providers(self) -> tuple[Any, float | None]:
-        """Strength and honest share as they were given, checked."""
-        if isinstance(self.gamma, Population):
-            share: object = self.honest_share
-            if share is not None and not (isinstance(share, Real) and share == _HONEST):
-                raise ValueError(
-                    f"honest_share must stay {_HONEST}, its default, with a Population, which "
-                    f"holds its own shares; got {describe(share)}. Population.mixed(gamma, "
-                    "honest=0.5) makes one with honest providers."
-                )
-            return self.gamma, None
-        honest = _HONEST
-        if self.honest_share is not None:
-            honest = check_number(self.honest_share, "honest_share", at_least=0.0, at_most=1.0)
-        if isinstance(self.gamma, str) and self.gamma == "auto":
-            return "auto", honest
-        advice = (
-            "Or pass 'auto', or a Population. Small is strong; gamma_from_pull finds the one at "
-            "which providers close a given share of the gap to their goal."
-        )
-        return check_number(self.gamma, "gamma", above=0.0, advice=advice), honest
-
-    def _read_pull(self) -> float:
-        """What "auto" aims at; refused beside a strength that was given."""
-        pull = check_pull(self.pull)
-        if pull != 0.5 and not isinstance(self.gamma, str):
-            raise ValueError(
-                f"pull must stay 0.5 with gamma={self.gamma!r}, which says how strong providers "
-                f"are; got {describe(self.pull)}. Pass gamma='auto' with it."
-            )
-        return pull
-
-    def _keep(self, solution: Solution, gamma: Any, cost: Vector | None, dtype: Any) -> None:
-        """Set the fitted attributes."""
-        reach = Provider(solution.coef, 0.0, np.inf, cost).reach
-        self.gamma_ = np.array(gamma.gammas) if isinstance(gamma, Population) else gamma
-        self.alpha_ = reach / self.gamma_
-        self.coef_ = solution.coef.astype(dtype, copy=False)
-        self.intercept_ = dtype.type(solution.intercept)
-        self.feature_cost_ = np.ones(self.n_features_in_) if cost is None else cost
-        self.objective_ = solution.objective
-        self.status_ = solution.status
-        self.certificate_ = solution.certificate
-        self.stats_ = solution.stats
-        self.solver_ = solution.solver
-        self.n_iter_ = max(1, solution.stats.iterations)
+        goals = read_goals(z, labels) if goal is None else goals_of(goal, labels)
+        return Targets(table, labels, goals, check_weight(sample_weight, table.shape[0]))
 
     def predict(self, X: Table) -> Predictions:
         """Predict rows as they are.
@@ -356,9 +224,7 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (m,)
         """
-        check_is_fitted(self)
-        table = read_again(self, X)
-        said: Predictions = table @ self.coef_ + self.intercept_
+        said: Predictions = self._said(X)[1]
         return said
 
     def predict_attacked(
@@ -416,26 +282,11 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         ndarray or data frame of shape (m, n)
             In the container of ``X``.
         """
-        check_is_fitted(self)
-        if sp.issparse(X):
-            raise TypeError(
-                f"X must be dense, because the rows returned are; got {describe(X)}. Use "
-                "spgls.movement, which gives the step of each row and the common direction, or "
-                "pass X.toarray()."
-            )
-        table = read_again(self, X, accept_sparse=False)
+        table = self._dense_rows(X)
         goals = goals_for(self.goal, table.shape[0], z, y)
         provider = self._facing(gamma, table.shape[0])
         step = provider.step(table @ provider.coef + provider.intercept, goals)
-        moved = table + np.outer(step, provider.direction)
-        return in_container_of(X, moved.astype(table.dtype, copy=False))
-
-    def _facing(self, gamma: Any, m: int) -> Provider:
-        """The provider who faces this model."""
-        own = gamma is None
-        strength = fitted_strength(self.gamma_) if own else check_strength(gamma, m)
-        coef = self.coef_.astype(np.float64, copy=False)
-        return Provider(coef, float(self.intercept_), strength, self.feature_cost_)
+        return self._moved(X, table, step, provider.direction)
 
     def summary(
         self,
@@ -479,52 +330,3 @@ class StackelbergRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         (3051, array([3161.]))
         """
         return summarise(self, X, y, z, sample_weight, bootstrap, random_state)
-
-    def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn which metadata this estimator wants; without a goal it wants ``z``.
-
-        Returns
-        -------
-        MetadataRequest
-        """
-        request = super().get_metadata_routing()
-        if request.fit.requests.get("z") is None:
-            request.fit.add_request(param="z", alias=self.goal is None)
-        return request
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _fit_html(self) -> str:
-        """What the fit came to, for notebooks."""
-        if not hasattr(self, "status_"):
-            return ""
-        pull = np.atleast_1d(self.alpha_ / (1.0 + self.alpha_))
-        proof = self.certificate_
-        return html_table(
-            {
-                "status": self.status_.value,
-                "relative gap": f"{proof.relative_gap:.2g} ({proof.kind})",
-                "pull": ", ".join(f"{share:.3g}" for share in pull),
-                "passes": f"{self.stats_.passes:g}",
-            }
-        )
-
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._fit_html()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._fit_html()
-        return bundle
-
-
-def _population(gamma: float | Population, honest: float | None) -> Population:
-    if isinstance(gamma, Population):
-        return gamma
-    if not honest or np.isinf(gamma):
-        return Population((gamma,), (1.0,))
-    return Population((np.inf, gamma), (honest, 1.0 - honest))

@@ -29,6 +29,7 @@ __all__ = [
     "goals_of",
     "is_goal",
     "read_goals",
+    "refuse_two_goals",
 ]
 
 #: Anything that turns labels into goals.
@@ -252,6 +253,15 @@ def check_goal(goal: Any) -> GoalLike | None:
         "goal must be None, a goal such as Floor(250), or a function of y that returns one number "
         f"per row; got {describe(goal)}."
     )
+
+
+def refuse_two_goals(goal: Any, z: Any) -> None:
+    """Raise an error where a model holds a goal and its fit is given goals."""
+    if goal is not None and z is not None:
+        raise ValueError(
+            f"z was given and so was goal={goal!r}; drop one of them. Where metadata routing "
+            "passes z, set_fit_request(z=False) keeps it from here."
+        )
 
 
 def goals_of(goal: GoalLike, y: Vector, name: str = "goal") -> Vector:

@@ -1,0 +1,322 @@
+"""What our estimators share: whom they expect, one fit, and rows that move against them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from spgls.base.frames import column_names, in_container_of, resolve_cost
+from spgls.base.types import Seed, Vector
+from spgls.base.validation import check_flag, check_number, check_strength, describe
+from spgls.estimators.conventions import (
+    CallbackSupportMixin,
+    Progress,
+    html_table,
+    read_again,
+    read_random_state,
+)
+from spgls.estimators.faced import fitted_strength
+from spgls.game.providers import Population, Provider
+from spgls.game.response import check_pull, strength_at
+from spgls.matrix import as_matrix
+from spgls.reduction.data import GameData, read_null_space
+from spgls.reduction.layout import Layout
+from spgls.solvers import (
+    Controls,
+    PopulationSolver,
+    Solution,
+    Solver,
+    Stats,
+    Status,
+    play,
+    resolve,
+)
+from spgls.solvers.reach import reach_of_least_squares
+from spgls.solvers.solve import read_controls, read_ridge
+from spgls.sphere import Certificate
+
+__all__ = ["HONEST", "LinearGame", "Plan", "Predictions", "RandomState", "Targets"]
+
+#: Numbers in the precision of the rows.
+Predictions: TypeAlias = NDArray[np.floating[Any]]
+#: Anything scikit-learn takes for a source of randomness.
+RandomState: TypeAlias = Seed | np.random.RandomState
+#: Share of the providers who do not react, unless somebody says otherwise.
+HONEST = 0.5
+
+
+class Targets(NamedTuple):
+    """Rows as scikit-learn reads them, and what the game knows of each: label, goal, weight."""
+
+    table: Any
+    y: Vector
+    z: Vector
+    weight: Vector | None
+
+
+class Plan(NamedTuple):
+    """One game to play: whom the learner expects, their strength as it is told, and how."""
+
+    population: Population
+    gamma: Any
+    ridge: float
+    solver: Solver
+    controls: Controls
+
+
+class Terms(NamedTuple):
+    """Parameters of an estimator, checked: whom it expects, and how it is fitted."""
+
+    gamma: Any
+    honest: float | None
+    pull: float
+    ridge: float
+    solver: Solver
+    controls: Controls
+
+    def plan(self, data: GameData) -> tuple[Plan, str]:
+        """The game on some data, and where the strength comes from."""
+        gamma, rule = self.gamma, "given"
+        if isinstance(gamma, str):
+            # What a fit draws at random does not depend on how its strength was found.
+            quiet = replace(self.controls, rng=None)
+            reach = reach_of_least_squares(data, self.solver, quiet)
+            gamma, rule = strength_at(self.pull, reach.value) or np.inf, str(reach)
+        population = _population(gamma, self.honest)
+        paper = len(population.gammas) == 1 and not self.ridge and not data.layout.avoids_null
+        if not isinstance(self.solver, PopulationSolver) and not paper:
+            raise ValueError(
+                f"solver {self.solver.capabilities.name!r} knows neither honest providers nor a "
+                "ridge, and uses null spaces. Pass honest_share=0, ridge=0 and null_space='use', "
+                "or solver='spectral'."
+            )
+        return Plan(population, gamma, self.ridge, self.solver, self.controls), rule
+
+
+class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear model fitted against people who change their data; its kind of labels is open."""
+
+    gamma: Any
+    pull: Any
+    honest_share: Any
+    goal: Any
+    feature_cost: Any
+    fit_intercept: Any
+    ridge: Any
+    null_space: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    random_state: Any
+
+    coef_: Predictions
+    intercept_: np.floating[Any]
+    alpha_: float | Vector
+    gamma_: float | Vector
+    gamma_rule_: str
+    feature_cost_: Vector
+    objective_: float
+    status_: Status
+    certificate_: Certificate
+    stats_: Stats
+    solver_: str
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def _read_targets(self, X: Any, y: Any, z: Any, sample_weight: Any) -> Targets:
+        """Rows, labels, goals and weights as this kind of model reads them."""
+        raise NotImplementedError
+
+    def _read_terms(self) -> Terms:
+        """The parameters, checked before any data is."""
+        gamma, honest = self._read_providers()
+        return Terms(
+            gamma,
+            honest,
+            self._read_pull(),
+            read_ridge(self.ridge),
+            resolve(self.solver),
+            read_controls(self.tol, self.max_iter, read_random_state(self.random_state), None),
+        )
+
+    def _read_data(self, X: Any, y: Any, z: Any, sample_weight: Any) -> tuple[GameData, Any]:
+        """The game, and its rows as scikit-learn reads them."""
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        targets = self._read_targets(X, y, z, sample_weight)
+        n = targets.table.shape[1]
+        # Names are asked of X itself: scikit-learn does not know every version of every data frame.
+        data = GameData(
+            matrix=as_matrix(targets.table, check_finite=False),
+            y=targets.y,
+            z=targets.z,
+            weight=targets.weight,
+            layout=Layout(
+                n,
+                resolve_cost(self.feature_cost, n, column_names(X)),
+                fit_intercept,
+                read_null_space(self.null_space),
+            ),
+            source=X,
+        )
+        return data, targets.table
+
+    def _doubts(self, data: GameData) -> tuple[str | None, ...]:
+        """What the caller of fit should be warned of before anything is solved."""
+        raise NotImplementedError
+
+    def _solve(self, terms: Terms, data: GameData, table: Any, X: Any, y: Any) -> Solution:
+        """Settle whom to expect, solve the game and keep what came of it."""
+        plan, rule = terms.plan(data)
+        solution = self._play(plan, data, table, self._progress(plan.solver, data, X, y))
+        self.gamma_rule_ = rule
+        return solution
+
+    def _progress(self, solver: Solver, data: GameData, X: Any, y: Any) -> Progress:
+        """The tasks of a fit, for scikit-learn's callbacks."""
+        metadata = {"z": data.z} | ({} if data.weight is None else {"sample_weight": data.weight})
+        return Progress(self, solver.capabilities.iterative, X=X, y=y, metadata=metadata)
+
+    def _play(self, plan: Plan, data: GameData, table: Any, progress: Progress) -> Solution:
+        """Solve one game, and keep what came of it."""
+        controls = replace(plan.controls, callback=progress.on_step)
+        (solution,) = play(plan.solver, data, [plan.population], plan.ridge, controls)
+        self._keep(solution, plan.gamma, data.layout.cost, table.dtype)
+        self._complete(plan.population, data)
+        progress.end()
+        return solution
+
+    def _complete(self, population: Population, data: GameData) -> None:
+        """Whatever a model adds to coefficients and intercept."""
+
+    def _read_providers(self) -> tuple[Any, float | None]:
+        """Strength and honest share as they were given, checked."""
+        if isinstance(self.gamma, Population):
+            share: object = self.honest_share
+            if share is not None and not (isinstance(share, Real) and share == HONEST):
+                raise ValueError(
+                    f"honest_share must stay {HONEST}, its default, with a Population, which "
+                    f"holds its own shares; got {describe(share)}. Population.mixed(gamma, "
+                    "honest=0.5) makes one with honest providers."
+                )
+            return self.gamma, None
+        honest = HONEST
+        if self.honest_share is not None:
+            honest = check_number(self.honest_share, "honest_share", at_least=0.0, at_most=1.0)
+        if isinstance(self.gamma, str) and self.gamma == "auto":
+            return "auto", honest
+        advice = (
+            "Or pass 'auto', or a Population. Small is strong; gamma_from_pull finds the one at "
+            "which providers close a given share of the gap to their goal."
+        )
+        return check_number(self.gamma, "gamma", above=0.0, advice=advice), honest
+
+    def _read_pull(self) -> float:
+        """What "auto" aims at; refused beside a strength that was given."""
+        pull = check_pull(self.pull)
+        if pull != 0.5 and not isinstance(self.gamma, str):
+            raise ValueError(
+                f"pull must stay 0.5 with gamma={self.gamma!r}, which says how strong providers "
+                f"are; got {describe(self.pull)}. Pass gamma='auto' with it."
+            )
+        return pull
+
+    def _keep(self, solution: Solution, gamma: Any, cost: Vector | None, dtype: Any) -> None:
+        """Set the fitted attributes."""
+        reach = Provider(solution.coef, 0.0, np.inf, cost).reach
+        self.gamma_ = np.array(gamma.gammas) if isinstance(gamma, Population) else gamma
+        self.alpha_ = reach / self.gamma_
+        self.coef_ = solution.coef.astype(dtype, copy=False)
+        self.intercept_ = dtype.type(solution.intercept)
+        self.feature_cost_ = np.ones(self.n_features_in_) if cost is None else cost
+        self.objective_ = solution.objective
+        self.status_ = solution.status
+        self.certificate_ = solution.certificate
+        self.stats_ = solution.stats
+        self.solver_ = solution.solver
+        self.n_iter_ = max(1, solution.stats.iterations)
+
+    def _said(self, X: Any) -> tuple[Any, Predictions]:
+        """Rows for a fitted model, and ``w'x + b`` of each."""
+        check_is_fitted(self)
+        table = read_again(self, X)
+        return table, table @ self.coef_ + self.intercept_
+
+    def _dense_rows(self, X: Any) -> Any:
+        """Rows for a fitted model that are going to be moved."""
+        check_is_fitted(self)
+        if sp.issparse(X):
+            raise TypeError(
+                f"X must be dense, because the rows returned are; got {describe(X)}. Use "
+                "spgls.movement, which gives the step of each row and the common direction, or "
+                "pass X.toarray()."
+            )
+        return read_again(self, X, accept_sparse=False)
+
+    def _moved(self, X: Any, table: Any, step: Vector, direction: Vector) -> Any:
+        """Rows after each has moved, in the container of ``X``."""
+        moved = table + np.outer(step, direction)
+        return in_container_of(X, moved.astype(table.dtype, copy=False))
+
+    def _facing(self, gamma: Any, m: int) -> Provider:
+        """The provider who faces this model."""
+        own = gamma is None
+        strength = fitted_strength(self.gamma_) if own else check_strength(gamma, m)
+        coef = self.coef_.astype(np.float64, copy=False)
+        return Provider(coef, float(self.intercept_), strength, self.feature_cost_)
+
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn which metadata this estimator wants; without a goal it wants ``z``.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        request = super().get_metadata_routing()
+        if request.fit.requests.get("z") is None:
+            request.fit.add_request(param="z", alias=self.goal is None)
+        return request
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fit_html(self) -> str:
+        """What the fit came to, for notebooks."""
+        if not hasattr(self, "status_"):
+            return ""
+        pull = np.atleast_1d(self.alpha_ / (1.0 + self.alpha_))
+        proof = self.certificate_
+        return html_table(
+            {
+                "status": self.status_.value,
+                "relative gap": f"{proof.relative_gap:.2g} ({proof.kind})",
+                "pull": ", ".join(f"{share:.3g}" for share in pull),
+                "passes": f"{self.stats_.passes:g}",
+            }
+        )
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._fit_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._fit_html()
+        return bundle
+
+
+def _population(gamma: float | Population, honest: float | None) -> Population:
+    if isinstance(gamma, Population):
+        return gamma
+    if not honest or np.isinf(gamma):
+        return Population((gamma,), (1.0,))
+    return Population((np.inf, gamma), (honest, 1.0 - honest))
