@@ -14,6 +14,7 @@ from spgls.game.providers import Population
 from spgls.game.response import gamma_from_pull, movement, undo_response
 from spgls.game.strength import GammaEstimate, estimate_gamma
 from spgls.solvers import Solution, Stats, Status, Step
+from spgls.solvers.levers import Levers, levers
 from spgls.solvers.progress import Progress
 from spgls.solvers.solve import certify, solve
 from spgls.sphere import Certificate
@@ -39,6 +40,7 @@ __all__ = [
     "Constant",
     "Floor",
     "GammaEstimate",
+    "Levers",
     "Path",
     "Population",
     "Progress",
@@ -60,6 +62,7 @@ __all__ = [
     "estimate_gamma",
     "explain_solver",
     "gamma_from_pull",
+    "levers",
     "make_attacked_scorer",
     "movement",
     "predict_attacked",

@@ -12,7 +12,14 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_cost, describe
 
-__all__ = ["column_names", "data_frame", "in_container_of", "index_names", "resolve_cost"]
+__all__ = [
+    "column_names",
+    "columns_called",
+    "data_frame",
+    "in_container_of",
+    "index_names",
+    "resolve_cost",
+]
 
 _EXACT, _AFTER_PREFIX, _GROUP = range(3)
 
@@ -135,7 +142,14 @@ def _refusal(value: Any) -> type[Exception]:
     return ValueError if number else TypeError
 
 
-def _matches(key: str, names: Sequence[str]) -> tuple[int, list[int]]:
+def columns_called(key: str, names: Sequence[str], argument: str) -> list[int]:
+    """Return the columns that a name means, by the rules of :func:`resolve_cost`."""
+    return _matches(key, names, argument)[1]
+
+
+def _matches(
+    key: str, names: Sequence[str], argument: str = "feature_cost"
+) -> tuple[int, list[int]]:
     """Columns that a name means, and how closely it does."""
     tests: tuple[Callable[[str], bool], ...] = (
         lambda name: name == key,
@@ -150,7 +164,7 @@ def _matches(key: str, names: Sequence[str]) -> tuple[int, list[int]]:
     near = get_close_matches(key, sorted(short), n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-    raise ValueError(f"feature_cost names {key!r}, which no column is called: {shown}.{hint}")
+    raise ValueError(f"{argument} names {key!r}, which no column is called: {shown}.{hint}")
 
 
 def _tails(name: str) -> Iterator[str]:

@@ -12,7 +12,10 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["all_blas_threads", "one_blas_thread"]
+__all__ = ["FEW_COLUMNS", "all_blas_threads", "one_blas_thread"]
+
+#: Up to so many columns, decompositions are faster on one thread of BLAS than on several.
+FEW_COLUMNS = 400
 
 #: Threads of BLAS outside of :func:`one_blas_thread`; None where it is not in force.
 _OUTSIDE: ContextVar[int | None] = ContextVar("threads of BLAS", default=None)

@@ -33,7 +33,7 @@ from spgls.estimators.cv_options import (
     warn_of_no_world,
 )
 from spgls.estimators.folds import Candidates, CrossValidation, Judge, Measure
-from spgls.estimators.linear_game import LinearGame, Plan
+from spgls.estimators.linear_game import LinearGame, Plan, population_of
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
 from spgls.game.response import check_pull, strength_at
@@ -159,6 +159,10 @@ class CrossValidated(LinearGame):
     def _read_judge(self, data: GameData, table: Any, worlds: tuple[Population, ...]) -> Judge:
         """How models are scored on test rows, where squared errors do not tell."""
         return read_judge(self.scoring, data, table, worlds)
+
+    def _expected(self) -> tuple[Population, float]:
+        chosen = self.best_params_
+        return population_of(chosen["gamma"], chosen["honest_share"]), float(chosen["ridge"])
 
     def _read_grid(self) -> _Grid:
         """Strengths (none where they depend on the data), honest shares and ridges."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from spgls.base.threads import one_blas_thread
+from spgls.base.threads import FEW_COLUMNS, one_blas_thread
 from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import Population, priced_norm
 from spgls.population.many import solve_pairs
@@ -33,8 +33,6 @@ __all__ = ["Candidates", "CrossValidation", "Judge", "Measure", "Models"]
 
 #: Where moments leave a squared error in doubt by more than this part, it is measured on the rows.
 _DOUBT = 1e-9
-#: Up to so many columns, decompositions are faster on one thread of BLAS than on several.
-_FEW_COLUMNS = 400
 
 
 class Candidates(NamedTuple):
@@ -185,7 +183,7 @@ class CrossValidation:
             pieces = self._first
             if group is not self._groups[0]:
                 pieces = Pieces(self.data, group.piece)
-            few = self.data.matrix.shape[1] <= _FEW_COLUMNS
+            few = self.data.matrix.shape[1] <= FEW_COLUMNS
             for at, number in enumerate(group.which):
                 with one_blas_thread(few):
                     fitted = _together(

@@ -89,7 +89,7 @@ class Terms(NamedTuple):
             quiet = replace(self.controls, rng=None)
             reach = reach_of_least_squares(data, self.solver, quiet)
             gamma, rule = strength_at(self.pull, reach.value) or np.inf, str(reach)
-        population = _population(gamma, self.honest)
+        population = population_of(gamma, self.honest)
         paper = len(population.gammas) == 1 and not self.ridge and not data.layout.avoids_null
         if not isinstance(self.solver, PopulationSolver) and not paper:
             raise ValueError(
@@ -218,6 +218,13 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         )
         return check_number(self.gamma, "gamma", above=0.0, advice=advice), honest
 
+    def _expected(self) -> tuple[Population, float]:
+        """Whom the fitted model expects, and the ridge of its fit."""
+        gamma, honest = self._read_providers()
+        if isinstance(gamma, str):
+            gamma = float(self.gamma_)
+        return population_of(gamma, honest), read_ridge(self.ridge)
+
     def _read_pull(self) -> float:
         """What "auto" aims at; refused beside a strength that was given."""
         pull = check_pull(self.pull)
@@ -314,7 +321,8 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return bundle
 
 
-def _population(gamma: float | Population, honest: float | None) -> Population:
+def population_of(gamma: float | Population, honest: float | None) -> Population:
+    """A population as it is, or one of honest providers and others of some strength."""
     if isinstance(gamma, Population):
         return gamma
     if not honest or np.isinf(gamma):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
+from spgls.base.column_groups import read_column_groups
+from spgls.base.frames import column_names
 from spgls.base.types import Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import check_weight
 from spgls.estimators.conventions import (
     all_or_nothing,
     doubt_of_idle_goals,
     doubt_of_scale,
+    read_again,
     read_rows,
     warn_of,
     warn_of_status,
@@ -23,7 +29,9 @@ from spgls.estimators.summary import Summary, summarise
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
 from spgls.game.providers import Population
 from spgls.reduction.data import GameData, NullSpace
-from spgls.solvers import SolverLike
+from spgls.solvers import SolverLike, resolve
+from spgls.solvers.levers import LeverKind, Levers, find_levers, read_kinds
+from spgls.solvers.solve import read_controls
 
 __all__ = ["StackelbergRegressor"]
 
@@ -330,3 +338,52 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         (3051, array([3161.]))
         """
         return summarise(self, X, y, z, sample_weight, bootstrap, random_state)
+
+    def levers(
+        self,
+        X: Table,
+        y: Numbers,
+        z: Numbers | GoalLike | None = None,
+        *,
+        groups: Any = None,
+        kinds: LeverKind | Sequence[LeverKind] = ("verify", "drop", "double"),
+        sample_weight: Numbers | None = None,
+    ) -> Levers:
+        """Say which feature to verify, to drop, or to make dearer to change.
+
+        The game is the one that this model was fitted for, with the strength that ``"auto"`` came
+        to: people stay as they are while features change.
+
+        Parameters
+        ----------
+        X, y : array-like or data frame of shape (m, n), array-like of shape (m,)
+            Rows and labels, best those of the fit: games are solved on them.
+        z : array-like of shape (m,) or callable, optional
+            Goals, if the model has no ``goal``.
+        groups, kinds
+            As in :func:`levers`: groups of columns by name or position, and what to try with each.
+        sample_weight : array-like of shape (m,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        Levers
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from spgls import Floor, StackelbergRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = StackelbergRegressor(goal=Floor(250)).fit(X, y)
+        >>> print(model.levers(X, y, kinds="verify").answer)
+        Verify bmi first: error after manipulation falls from 3106 to 2950.
+        """
+        check_is_fitted(self)
+        tried, solver = read_kinds(kinds), resolve(self.solver)
+        controls = read_controls(self.tol, self.max_iter, None, None)
+        read_again(self, X)
+        # By a copy, because reading rows with labels leaves the names of columns on a model.
+        data, _ = copy(self)._read_data(X, y, z, sample_weight)
+        named = read_column_groups(groups, data.matrix.shape[1], column_names(X))
+        population, ridge = self._expected()
+        return find_levers(solver, data, named, tried, population, ridge, controls=controls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -37,6 +38,8 @@ __all__ = [
 Engine = Literal["auto", "gram", "qr"]
 #: Solves games, given as a task, on a reduced game.
 SmallSolver: TypeAlias = Callable[[ReducedGame, Task], Optima]
+#: Reduces by squares or by a triangular factor; None where squares leave a rank undecided.
+ReduceSums: TypeAlias = Callable[[Literal["gram", "qr"]], Reduction | None]
 
 #: Coefficients beyond this average of ``s^2`` are so large that rounding decides them.
 _FAR = 1e-12
@@ -81,7 +84,11 @@ _ENGINES: tuple[Literal["gram", "qr"], ...] = ("gram", "qr")
 
 
 def solve_by_reduction(
-    task: Task, engine: Engine, small_solver: SmallSolver, stage: str = "small problem"
+    task: Task,
+    engine: Engine,
+    small_solver: SmallSolver,
+    stage: str = "small problem",
+    sums: ReduceSums | None = None,
 ) -> tuple[Solution, ...]:
     """Solve every game of a task.
 
@@ -95,13 +102,15 @@ def solve_by_reduction(
         Solves reduced games.
     stage : str
         Under what name its time is counted.
+    sums : callable, optional
+        Makes a reduction from sums of the data, where somebody has added it up already.
     """
     found: dict[int, Solution] = {}
 
     def reduce(name: Literal["gram", "qr"]) -> Reduction | None:
         # An earlier game on the same data may have made it.
-        passes = 0.0 if name in task.data.reductions else 1.0
-        reduction = reduce_spectral(task.data, name)
+        passes = 0.0 if sums is not None or name in task.data.reductions else 1.0
+        reduction = reduce_spectral(task.data, name, None if sums is None else partial(sums, name))
         task.clock.lap("reduction", passes)
         return reduction
 

@@ -12,7 +12,7 @@ from math import log10
 
 from spgls.matrix import Work
 
-__all__ = ["Cost", "krylov_cost", "krylov_pass", "spectral_cost"]
+__all__ = ["Cost", "decomposition_seconds", "krylov_cost", "krylov_pass", "spectral_cost"]
 
 #: Bytes a second that one core reads.
 _READ = 15e9
@@ -49,12 +49,17 @@ def spectral_cost(work: Work, games: int, threads: int) -> Cost:
     square, bring = (work.row_square, _BY_COLUMNS) if m < n else (work.square, _BY_ROWS)
     rate = _MULTIPLY * cores * side / (side + _HALF) if side else 1.0
     reduce = square / 2 / rate + bring * work.entries / cores
-    decompose = side**3 / (_DECOMPOSE * cores) + _REFLECT * side**2
+    decompose = decomposition_seconds(side, threads)
     small = _GAME + _FURTHER_GAME * (games - 1)
     # The square, its vectors and room to find them; rows are squared in pieces of columns.
     squares = 4.9 if m < n else 4.0
     memory = 8.0 * (squares * side**2 + (games + 4) * n + 3 * m) + 4.5e6
     return Cost(reduce + decompose + small, memory)
+
+
+def decomposition_seconds(side: int, threads: int) -> float:
+    """Time of one decomposition of a square matrix."""
+    return side**3 / (_DECOMPOSE * float(threads**_GROWTH)) + _REFLECT * side**2
 
 
 def krylov_pass(work: Work, threads: int) -> float:

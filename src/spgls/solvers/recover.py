@@ -8,7 +8,7 @@ read the data no more often than one does; the loss of a single game is measured
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
 from typing import Protocol, TypeAlias
@@ -110,6 +110,9 @@ class Task:
         Certified relative gap wanted.
     clock : Clock
         Counts what is spent.
+    one_of_many : bool
+        Whether losses come from the reduction wherever it knows them well, as those of several
+        games do, even if this is a single one: others follow, whose columns differ.
     """
 
     name: str
@@ -118,6 +121,7 @@ class Task:
     ridge: float
     tol: float
     clock: Clock
+    one_of_many: bool = False
 
     @property
     def ridges(self) -> Vector:
@@ -129,8 +133,7 @@ class Task:
         """Some of the games."""
         if len(which) == len(self.games):
             return self
-        games = [self.games[i] for i in which]
-        return Task(self.name, self.data, games, self.ridge, self.tol, self.clock)
+        return replace(self, games=[self.games[i] for i in which])
 
 
 def recover(
@@ -165,7 +168,7 @@ def recover(
     measured = _Measured(data, coef, reached)
     clock.lap("recovery")
     some, rest = _NONE, _FIRST
-    if len(groups) > 1:
+    if len(groups) > 1 or task.one_of_many:
         clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
         some, rest = np.flatnonzero(clear), np.flatnonzero(~clear)
     if len(some):
