@@ -389,3 +389,17 @@ class TestModel:
         with pytest.raises(ValueError, match="feature"):
             model.levers(X[["a", "b_x"]], y)
         assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_verified_one_hot_group_adds_up_to_the_intercept(seed):
+    """Its rank is one less than its columns, however rounding comes out."""
+    rng = np.random.default_rng(seed)
+    smokes = rng.random(1338) < 0.2
+    X = np.column_stack([rng.uniform(18, 64, 1338), ~smokes, smokes]).astype(float)
+    y = 2.5 * X[:, 0] + 240.0 * smokes + rng.normal(scale=60.0, size=1338)
+    z, people = np.maximum(y - 30.0, 0.0), Population.mixed(1e3, honest=0.5)
+    how = dict(fit_intercept=True, feature_cost=[1.0, np.inf, np.inf])
+    assert np.abs(solve(X, y, z, people, **how).coef).max() < 1e4
+    found = levers(X, y, z, people, fit_intercept=True, groups=[[1, 2]], kinds="verify")
+    assert found.figures[0][0].certified

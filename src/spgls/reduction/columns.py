@@ -222,7 +222,8 @@ def reduce_triangle(
     flush_columns(fixed[lead:], raw[free], lead)
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     known = factor[lead:, lead : lead + f + k].copy()
-    free_map, rest, rank = _split_free(factor[lead:, lead:], f)
+    kappa = kappa_of_factor(count, n)
+    free_map, rest, rank = _split_free(factor[lead:, lead:], f, kappa)
     lost = flush_columns(rest[:, :k], before, lead + f)
     norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
@@ -250,7 +251,7 @@ def reduce_triangle(
         outside[:, 1] = outside[:, 0]
     gap = np.concatenate([coordinates, outside]) @ [1.0, -1.0]
     left_over, snapped = remainders(outside, norms)
-    kappa = kappa_of_factor(count, n) + cut
+    kappa += cut
     reach, size_y, size_z = sizes_with_free(layout, after, free_map)
     reach = float(np.hypot(reach, lost / kappa))
     size_y, size_z = (np.array([size_y, size_z]) + zeroed / kappa).tolist()
@@ -421,10 +422,11 @@ def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) 
     return 1.0 / (float(each.sum()) + 4 * ratio * norm)
 
 
-def _split_free(factor: Array, f: int) -> tuple[Array, Array, int]:
+def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int]:
     """Eliminate the first ``f`` columns: their least squares map, and what is left of the others.
 
-    Also their rank.
+    Also their rank. What is left of a column beside the others counts if it exceeds the relative
+    ``error`` of columns: dummies that add up to the intercept leave more than a few ulps.
 
     Dependent columns among the first leave rows of the triangle that still speak of the others;
     a pivoted decomposition hands those rows back. The map is then the smallest, by columns of unit
@@ -437,7 +439,8 @@ def _split_free(factor: Array, f: int) -> tuple[Array, Array, int]:
     unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
     q, r, pivot = qr(head * unit, pivoting=True, check_finite=False)
     diagonal = np.abs(np.diag(r))
-    rank = int((diagonal > 8 * f * EPS * max(diagonal[0], EPS)).sum()) if diagonal[0] else 0
+    least = max(8 * f * EPS, error)
+    rank = int((diagonal > least * max(diagonal[0], EPS)).sum()) if diagonal[0] else 0
     turned = q.T @ others
     free_map = np.zeros((f, others.shape[1]))
     if rank == f:
