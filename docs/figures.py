@@ -1,7 +1,7 @@
 """Draws the figures of these pages: ``make figures``.
 
-Those on red wine need SPGLS_DATA, the folder that holds winequality-red.csv; the others need
-nothing.
+Those on red wine and on the insured people need SPGLS_DATA, the folder that holds
+winequality-red.csv and insurance.csv; the others need nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ matplotlib.use("Agg")
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.preprocessing import StandardScaler
 
-from spgls import Floor, Population, StackelbergRegressor, StackelbergRegressorCV, solve_path
+from spgls import Cap, Floor, Population, StackelbergRegressor, StackelbergRegressorCV, solve_path
+from spgls.datasets import load_insurance
 from spgls.display import (
     CoefficientDisplay,
     CVDisplay,
     GammaHeatmapDisplay,
+    LeversDisplay,
     MovementDisplay,
     PathDisplay,
     ResponseDisplay,
@@ -91,6 +94,18 @@ def population_tradeoff(folder: Path) -> Path:
     return path
 
 
+def insurance_levers() -> Path:
+    """What checking each field of the insured people is worth, as in levers.md."""
+    insured = load_insurance(as_frame=True)
+    X = StandardScaler().set_output(transform="pandas").fit_transform(insured.X)
+    model = StackelbergRegressor(goal=Cap(50.0)).fit(X, insured.y)
+    fields = ["age", "sex", "bmi", "children", "smoker", "region"]
+    path = STATIC / "display-levers.png"
+    display = LeversDisplay.from_estimator(model, X, insured.y, groups=fields).plot()
+    display.figure_.savefig(path, dpi=150)
+    return path
+
+
 def main() -> None:
     STATIC.mkdir(exist_ok=True)
     for name, display in displays().items():
@@ -100,8 +115,11 @@ def main() -> None:
     folder = os.environ.get("SPGLS_DATA")
     if folder:
         print(f"Written: {population_tradeoff(Path(folder))}")
+        print(f"Written: {insurance_levers()}")
     else:
-        print("Not drawn: population-tradeoff.png. Set SPGLS_DATA to the folder of the data.")
+        print(
+            "Not drawn: population-tradeoff.png, display-levers.png. Set SPGLS_DATA to the folder of the data."
+        )
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 import scipy
 
 PAGE = Path(__file__).parents[1] / "docs" / "examples.md"
+LEVERS = PAGE.with_name("levers.md")
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
 
@@ -93,6 +94,14 @@ def test_the_page_says_what_its_code_prints(page):
         for (_, said), out in zip(blocks(page), printed, strict=True)
         for line in differences(said, out)
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_page_of_levers_says_what_its_code_prints(page):
+    text = LEVERS.read_text(encoding="utf-8")
+    found = list(zip(blocks(text), run(text), strict=True))
+    assert len(found) == 3
+    wrong = [line for (_, said), out in found for line in differences(said, out)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -47,8 +47,10 @@ def read_column_groups(
         raise TypeError(f"{argument} must be {_WANTED}; got {describe(groups)}.")
     entries = list(groups.items()) if isinstance(groups, Mapping) else [(None, g) for g in groups]
     if not entries:
-        raise ValueError(f"{argument} must have at least one group; got none. Leave it out for "
-                         "every column by itself.")
+        raise ValueError(
+            f"{argument} must have at least one group; got none. Leave it out for "
+            "every column by itself."
+        )
     found: dict[str, np.ndarray] = {}
     for key, group in entries:
         if key is not None and not isinstance(key, str):
@@ -56,15 +58,15 @@ def read_column_groups(
         held = _columns(group, columns, names, argument)
         name = key if key is not None else _name(group, held, names)
         if name in found:
-            raise ValueError(f"{argument} has two groups of the name {name!r}; pass a mapping from "
-                             "different names to columns.")
+            raise ValueError(
+                f"{argument} has two groups of the name {name!r}; pass a mapping from "
+                "different names to columns."
+            )
         found[name] = np.array(held)
     return found
 
 
-def _columns(
-    group: Any, columns: int, names: Sequence[str] | None, argument: str
-) -> list[int]:
+def _columns(group: Any, columns: int, names: Sequence[str] | None, argument: str) -> list[int]:
     """Columns of one group, in order."""
     if isinstance(group, str):
         if names is None:
@@ -73,7 +75,7 @@ def _columns(
                 "frame, or positions of columns."
             )
         return columns_called(group, names, argument)
-    if isinstance(group, Integral) and not isinstance(group, bool):
+    if isinstance(group, Integral) and group is not True and group is not False:
         at = int(group)
         if not 0 <= at < columns:
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spgls.display.coefficient_display import CoefficientDisplay
 from spgls.display.cv_display import CVDisplay
 from spgls.display.heatmap_display import GammaHeatmapDisplay
+from spgls.display.levers_display import LeversDisplay
 from spgls.display.movement_display import MovementDisplay
 from spgls.display.path_display import PathDisplay
 from spgls.display.response_display import ResponseDisplay
@@ -15,6 +16,7 @@ __all__ = [
     "CVDisplay",
     "CoefficientDisplay",
     "GammaHeatmapDisplay",
+    "LeversDisplay",
     "MovementDisplay",
     "PathDisplay",
     "ResponseDisplay",

@@ -76,9 +76,7 @@ class ColumnSums:
         """How often the rows were read so far."""
         return sum(name in vars(self) for name in ("moment", "rows"))
 
-    def reduce(
-        self, changed: GameData, kept: np.ndarray, engine: Engine
-    ) -> ColumnReduction | None:
+    def reduce(self, changed: GameData, kept: np.ndarray, engine: Engine) -> ColumnReduction | None:
         """Reduce the game with other columns.
 
         Parameters

@@ -102,7 +102,8 @@ def _from_sums(
     tol: float,
 ) -> tuple[Solution, ...]:
     """Solve every game from the same sums."""
-    sums, clock, found = ColumnSums(data), Clock(), []
+    sums, clock = ColumnSums(data), Clock()
+    found: list[Solution] = []
     with one_blas_thread(data.matrix.shape[1] <= FEW_COLUMNS):
         for change in changes:
             changed, before = change.of(data), sums.reads

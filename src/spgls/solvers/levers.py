@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import floor, log10
+from textwrap import fill
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -207,7 +209,7 @@ class Levers:
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         head = (
             "Mean squared error after manipulation; "
-            f"y from z alone {self.from_goal:.4g}, mean label {self.variance:.4g}"
+            f"y from z alone {_plain(self.from_goal)}, mean label {_plain(self.variance)}"
         )
         lines = [
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
@@ -218,26 +220,32 @@ class Levers:
             lines.append(f"... and {rest} more: to_dict() has all")
         if not (self.now.certified and self.certified.all()):
             lines.append("* not certified: to_dict() has the lower bound and the status of each")
-        return "\n".join([head, *lines, self.answer])
+        return "\n".join([head, *lines, fill(self.answer, 100)])
 
 
 def _cell(figure: Figure) -> str:
-    return f"{figure.error:.4g}{' ' if figure.certified else '*'}"
+    return f"{_plain(figure.error)}{' ' if figure.certified else '*'}"
+
+
+def _plain(value: float) -> str:
+    """Four digits, and no powers of ten where people write none."""
+    rounded = float(f"{value:.4g}")
+    if rounded and not 1e-4 <= abs(rounded) < 1e7:
+        return f"{value:.4g}"
+    return np.format_float_positional(rounded, trim="-")
 
 
 def _told(before: float, after: float) -> tuple[str, str]:
     """Two numbers with as many digits as tell them apart, if few do."""
-    for digits in range(3, 8):
-        told = tuple(_number(x, digits) for x in (before, after))
+    top = max(abs(before), abs(after))
+    if not 1e-4 <= top < 1e7:
+        return f"{before:.3g}", f"{after:.3g}"
+    first = max(0, 2 - floor(log10(top)))
+    for decimals in range(first, first + 4):
+        told = f"{before:.{decimals}f}", f"{after:.{decimals}f}"
         if told[0] != told[1]:
-            return told[0], told[1]
-    return _number(before, 3), _number(after, 3)
-
-
-def _number(value: float, digits: int) -> str:
-    if value and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.{digits}g}"
-    return np.format_float_positional(float(f"{value:.{digits}g}"), trim="-")
+            return told
+    return f"{before:.{first}f}", f"{after:.{first}f}"
 
 
 def levers(
@@ -295,9 +303,9 @@ def levers(
     >>> people = Population.mixed(2e6, honest=0.5)
     >>> found = levers(X, y, Floor(250), people, fit_intercept=True, kinds="verify")
     >>> print(found.answer)
-    Verify s5 first: error after manipulation falls from 3100 to 2980.
+    Verify bmi first: error after manipulation falls from 3089 to 2944.
     >>> found.names[:3]
-    ('s5', 'bmi', 's1')
+    ('bmi', 's5', 'bp')
     """
     population, penalty = read_population(gamma), read_ridge(ridge)
     controls = read_controls(tol, None, None, None)
