@@ -117,9 +117,8 @@ def main() -> None:
         print(f"Written: {population_tradeoff(Path(folder))}")
         print(f"Written: {insurance_levers()}")
     else:
-        print(
-            "Not drawn: population-tradeoff.png, display-levers.png. Set SPGLS_DATA to the folder of the data."
-        )
+        missing = "population-tradeoff.png, display-levers.png"
+        print(f"Not drawn: {missing}. Set SPGLS_DATA to the folder of the data.")
 
 
 if __name__ == "__main__":
