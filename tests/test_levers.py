@@ -211,8 +211,10 @@ def test_everything_verified_is_least_squares():
     assert found.figures[0][0].error == pytest.approx(np.mean(rest**2), rel=1e-10)
 
 
-def test_everything_dropped_leaves_the_mean_label():
+@pytest.mark.parametrize("rows", [3, None])
+def test_everything_dropped_leaves_the_mean_label(rows):
     X, y, z, _, _ = random_game(2)
+    X, y, z = X[:rows], y[:rows], z[:rows]
     everything = {"all": list(range(X.shape[1]))}
     found = levers(X, y, z, 1.0, fit_intercept=True, groups=everything, kinds="drop")
     assert found.figures[0][0].error == pytest.approx(np.var(y), rel=1e-10)
@@ -390,6 +392,25 @@ class TestModel:
         with pytest.raises(ValueError, match="feature"):
             model.levers(X[["a", "b_x"]], y)
         assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("noise", [1e-5, 1e-7, 1e-9, 1e-11, 1e-13])
+def test_a_column_that_a_verified_one_nearly_repeats(noise):
+    """Beside it there is nothing to see, so a predictor that avoids null spaces leaves it alone."""
+    rng = np.random.default_rng(int(-np.log10(noise)))
+    X = rng.normal(size=(60, 3))
+    X[:, 2] = X[:, 0] + noise * rng.normal(size=60)
+    y = X[:, 0] - X[:, 1] + rng.normal(size=60)
+    z, people = y + rng.normal(0.5, 1.0, 60), Population.mixed(2.0, honest=0.4)
+    how = dict(fit_intercept=True, feature_cost=np.array([1.0, 2.0, 0.5]), sample_weight=None)
+    how |= {"ridge": 0.0, "null_space": "avoid"}
+    found = levers(X, y, z, people, **how)
+    check_figures(found, X, y, z, people, how)
+    if noise < 1e-6:
+        assert found.certified.all()
+        assert found.figures[found.names.index("x0")][0].error == pytest.approx(
+            found.figures[found.names.index("x2")][0].error, rel=1e-4
+        )
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -19,6 +19,7 @@ from spgls import (
     certify,
     compare_solvers,
     gamma_from_pull,
+    levers,
     make_attacked_scorer,
     solve,
     solve_path,
@@ -37,6 +38,8 @@ def prints(X: Numbers, y: Numbers, z: Numbers, gamma: float) -> None:
 
 
 def right(X: Numbers, y: Numbers, z: Numbers) -> None:
+    levers(X, y, Floor(1), Population.mixed(1), groups={"both": [0, 1]}, kinds="verify")
+    StackelbergRegressor(1, goal=Floor(1)).levers(X, y, kinds=["verify", "drop"]).ranking("drop")
     StackelbergRegressor(0.5, honest_share=0, goal=Floor(1), feature_cost={"age": np.inf})
     StackelbergRegressor(Population.mixed(0.5), fit_intercept=False, solver=Krylov())
     StackelbergRegressorCV([0.1, 1.0], world=[np.inf, Population.mixed(1.0)], cv=3)

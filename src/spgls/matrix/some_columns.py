@@ -10,6 +10,7 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.matrix.blocks import BlockedMatrix
 from spgls.matrix.convert import as_matrix
+from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.memory import InMemory
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
@@ -53,6 +54,8 @@ class SomeColumns(BlockedMatrix):
 
     def held(self) -> Matrix:
         """A matrix of its own, for work that reads it often; data outside memory stays there."""
+        if not len(self.kept):
+            return DenseMatrix(np.empty(self.shape))
         if not isinstance(self.whole, InMemory):
             return self
         return as_matrix(self.whole.values[:, self.kept], check_finite=False)

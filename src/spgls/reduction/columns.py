@@ -223,7 +223,10 @@ def reduce_triangle(
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     known = factor[lead:, lead : lead + f + k].copy()
     kappa = kappa_of_factor(count, n)
-    free_map, rest, rank = _split_free(factor[lead:, lead:], f, kappa)
+    free_map, rest, rank, free_cut = _split_free(factor[lead:, lead:], f, kappa)
+    if layout.avoids_null:
+        # Of columns that immutable ones nearly explain, what is left is such a direction too.
+        rest[:, :k][:, np.linalg.norm(rest[:, :k], axis=0) <= _HARDLY * scale] = 0.0
     lost = flush_columns(rest[:, :k], before, lead + f)
     norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
@@ -251,7 +254,7 @@ def reduce_triangle(
         outside[:, 1] = outside[:, 0]
     gap = np.concatenate([coordinates, outside]) @ [1.0, -1.0]
     left_over, snapped = remainders(outside, norms)
-    kappa += cut
+    kappa += cut + free_cut
     reach, size_y, size_z = sizes_with_free(layout, after, free_map)
     reach = float(np.hypot(reach, lost / kappa))
     size_y, size_z = (np.array([size_y, size_z]) + zeroed / kappa).tolist()
@@ -422,18 +425,19 @@ def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) 
     return 1.0 / (float(each.sum()) + 4 * ratio * norm)
 
 
-def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int]:
+def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int, float]:
     """Eliminate the first ``f`` columns: their least squares map, and what is left of the others.
 
-    Also their rank. What is left of a column beside the others counts if it exceeds the relative
-    ``error`` of columns: dummies that add up to the intercept leave more than a few ulps.
+    Also their rank, and what was cut off of them, relative to their lengths. What is left of a
+    column beside the others counts if it exceeds the relative ``error`` of columns: dummies that
+    add up to the intercept leave more than a few ulps.
 
     Dependent columns among the first leave rows of the triangle that still speak of the others;
     a pivoted decomposition hands those rows back. The map is then the smallest, by columns of unit
     length.
     """
     if f == 0:
-        return np.zeros((0, factor.shape[1])), factor, 0
+        return np.zeros((0, factor.shape[1])), factor, 0, 0.0
     head, others = factor[:f, :f], factor[:f, f:]
     norms = np.linalg.norm(head, axis=0)
     unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
@@ -450,7 +454,8 @@ def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int]
         across, lower = qr(r[:rank].T, mode="economic", check_finite=False)
         solved = across @ solve_triangular(lower, turned[:rank], trans="T", check_finite=False)
         free_map[pivot] = solved * unit[pivot, None]
-    return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank
+    cut = float(np.linalg.norm(r[rank:, rank:]))
+    return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank, cut
 
 
 def _graded_svd(core: Array, hardly: float) -> tuple[Vector, Array, Array, float]:
