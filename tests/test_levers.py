@@ -402,7 +402,7 @@ def test_a_column_that_a_verified_one_nearly_repeats(noise):
     X[:, 2] = X[:, 0] + noise * rng.normal(size=60)
     y = X[:, 0] - X[:, 1] + rng.normal(size=60)
     z, people = y + rng.normal(0.5, 1.0, 60), Population.mixed(2.0, honest=0.4)
-    how = dict(fit_intercept=True, feature_cost=np.array([1.0, 2.0, 0.5]), sample_weight=None)
+    how = {"fit_intercept": True, "feature_cost": np.array([1.0, 2.0, 0.5]), "sample_weight": None}
     how |= {"ridge": 0.0, "null_space": "avoid"}
     found = levers(X, y, z, people, **how)
     check_figures(found, X, y, z, people, how)

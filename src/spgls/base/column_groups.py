@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from spgls.base.frames import columns_called
 from spgls.base.validation import describe
 
-__all__ = ["read_column_groups"]
+__all__ = ["ColumnGroups", "read_column_groups"]
+
+#: A column or a one-hot group by name, a column by position, or several of either.
+_Group: TypeAlias = str | int | Iterable[str | int]
+#: Groups of columns, with names of their own or without.
+ColumnGroups: TypeAlias = Mapping[str, _Group] | Iterable[_Group]
 
 _WANTED = (
     "a list of column names, names of one-hot groups, positions or lists of these, or a mapping "

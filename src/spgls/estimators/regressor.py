@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spgls.base.column_groups import read_column_groups
+from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.frames import column_names
 from spgls.base.types import Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import check_weight
@@ -345,7 +345,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         y: Numbers,
         z: Numbers | GoalLike | None = None,
         *,
-        groups: Any = None,
+        groups: ColumnGroups | None = None,
         kinds: LeverKind | Sequence[LeverKind] = ("verify", "drop", "double"),
         sample_weight: Numbers | None = None,
     ) -> Levers:

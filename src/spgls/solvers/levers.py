@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from spgls.base.column_groups import read_column_groups
+from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.frames import column_names, data_frame
 from spgls.base.types import Array, Costs, Number, Numbers, Table
 from spgls.base.validation import describe
@@ -254,7 +254,7 @@ def levers(
     z: Numbers | GoalLike,
     gamma: Number | Population,
     *,
-    groups: Any = None,
+    groups: ColumnGroups | None = None,
     kinds: LeverKind | Sequence[LeverKind] = ("verify", "drop", "double"),
     fit_intercept: bool = False,
     feature_cost: Costs | None = None,
