@@ -5,22 +5,29 @@ from __future__ import annotations
 from spgls.matrix.blocks import BlockedMatrix, RowBlocks
 from spgls.matrix.convert import as_matrix, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.dense import DenseMatrix
+from spgls.matrix.free_columns import FreeColumns
 from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
 from spgls.matrix.pieces import BLOCK_BYTES, Rows, block_length
+from spgls.matrix.projection import BasisProjection, SolvedProjection
 from spgls.matrix.protocol import Matrix
+from spgls.matrix.solved import SolvedMatrix
 from spgls.matrix.sparse import SparseMatrix
 from spgls.matrix.squares import longest_row
 from spgls.matrix.work import Work
 
 __all__ = [
     "BLOCK_BYTES",
+    "BasisProjection",
     "BlockedMatrix",
     "DenseMatrix",
+    "FreeColumns",
     "Matrix",
     "ProjectedMatrix",
     "RowBlocks",
     "Rows",
     "ScaledMatrix",
+    "SolvedMatrix",
+    "SolvedProjection",
     "SparseMatrix",
     "Work",
     "as_matrix",

@@ -208,6 +208,18 @@ class SparseMatrix(InMemory):
             return self.shape[1]
         return int(np.diff(self.values.indptr).max(initial=0))
 
+    @cached_property
+    def longest_column(self) -> int:
+        """Most stored entries of a column."""
+        return int(self._stored(distinct=False).max(initial=0))
+
+    def some_columns(self, columns: NDArray[Any], most: float) -> SparseMatrix | None:
+        """A copy of some columns; None where that may take more bytes than so many."""
+        a = self.values
+        if a.data.nbytes + a.indices.nbytes > most:
+            return None
+        return SparseMatrix(a[:, columns])
+
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of full columns, zero elsewhere; None without full columns."""
         if not self._full.any():

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
 
-__all__ = ["column_squares", "cross_and_squares", "longest_row", "total_square"]
+__all__ = [
+    "column_squares",
+    "cross_and_squares",
+    "longest_column",
+    "longest_row",
+    "some_columns",
+    "sum_rounding",
+    "total_square",
+]
+
+#: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
+#: for what happens to them before; of many it is taken as so many ulps times the root of it.
+_ULPS = 8.0
+
+
+def sum_rounding(count: int) -> float:
+    """Rounding of sums of so many products, and of what happens to them before and after."""
+    return min(_ULPS * sqrt(count), count / 2 + _ULPS) * EPS
 
 
 def column_squares(matrix: Matrix, weight: Vector | None, shift: Vector | None) -> Vector:
@@ -52,6 +71,17 @@ def total_square(matrix: Matrix) -> float | None:
 def longest_row(matrix: Matrix) -> int:
     """Most entries of a row, which is how many terms a prediction has."""
     return int(getattr(matrix, "longest_row", matrix.shape[1]))
+
+
+def longest_column(matrix: Matrix) -> int:
+    """Most entries of a column, which is how many terms its products have."""
+    return int(getattr(matrix, "longest_column", matrix.shape[0]))
+
+
+def some_columns(matrix: Matrix, columns: np.ndarray, most: float) -> Matrix | None:
+    """A copy of some columns, where the data is stored so that it takes few bytes; else None."""
+    own = getattr(matrix, "some_columns", None)
+    return None if own is None else own(columns, most)
 
 
 def dense_squares(panel: np.ndarray, weight: Vector | None, shift: Vector | None) -> Vector:

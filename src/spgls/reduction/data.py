@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.frames import column_names, resolve_cost
+from spgls.base.machine import available_memory
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.validation import (
     check_choice,
@@ -21,9 +22,13 @@ from spgls.base.vector import dot, norm
 from spgls.game.goals import read_goals
 from spgls.game.response import Provider
 from spgls.matrix import (
+    BasisProjection,
+    FreeColumns,
     Matrix,
     ProjectedMatrix,
     ScaledMatrix,
+    SolvedMatrix,
+    SolvedProjection,
     Work,
     as_matrix,
     flush_columns,
@@ -35,6 +40,13 @@ from spgls.reduction.layout import Layout, times
 from spgls.reduction.sums import Origin, Sizes
 
 __all__ = ["GameData", "NullSpace", "read_null_space"]
+
+#: Squaring no more multiplications than this, free columns get a basis.
+_FEW_FREE = 2e7
+#: Bytes that a basis takes for each entry, while it is made, and what share of the free memory.
+_BASIS_BYTES, _BASIS_SHARE = 32.0, 0.5
+#: Under what name predictions are kept with the data.
+_PREDICTED = "predictions"
 
 #: Whether predictors may use directions in which the rows never vary.
 NullSpace: TypeAlias = Literal["use", "avoid"]
@@ -194,8 +206,42 @@ class GameData:
         return ScaledMatrix(self.matrix, self.root_weight, columns, self.layout.price)
 
     @cached_property
-    def free_basis(self) -> Array:
-        """Orthonormal basis of ``S^{1/2}[1, X_immutable]``; it needs m times its size in memory."""
+    def free(self) -> BasisProjection | SolvedProjection:
+        """``P``, the projector away from intercept and immutable columns.
+
+        By a basis of few columns, or of columns that depend too much on each other; else by least
+        squares. A basis needs ``m`` times its size in memory, so there may be no room for one.
+        """
+        return self._first_projection[0]
+
+    @cached_property
+    def _first_projection(self) -> tuple[BasisProjection | SolvedProjection, Array, Array]:
+        """``P``, what it leaves of ``S^{1/2}[y, z]``, and free coefficients of what it removes."""
+        targets = times(self.root_weight, np.array(self.centred).T)
+        m, f = self.matrix.shape[0], len(self.layout.immutable)
+        if not f or m * f * f <= _FEW_FREE:
+            return self._by_basis(targets)
+        self.check_finite()
+        needed, room = _BASIS_BYTES * m * f, _BASIS_SHARE * available_memory()
+        columns = FreeColumns.of(
+            self.matrix,
+            self.layout.immutable,
+            self.root_weight,
+            constant=self.layout.fit_intercept,
+        )
+        solved = SolvedProjection(columns)
+        left, free = solved.split(targets)
+        if solved.poor and needed <= room:
+            return self._by_basis(targets)
+        return solved, left, free
+
+    def _by_basis(self, targets: Array) -> tuple[BasisProjection, Array, Array]:
+        projection = BasisProjection(self._basis())
+        left = projection.apply(targets) if projection.rank else targets
+        return projection, left, np.zeros((0, 2))
+
+    def _basis(self) -> Array:
+        """Orthonormal basis of ``S^{1/2}[1, X_immutable]``."""
         m = self.matrix.shape[0]
         columns = [np.ones((m, 1))] if self.layout.fit_intercept else []
         if len(self.layout.immutable):
@@ -210,12 +256,14 @@ class GameData:
 
     @cached_property
     def free_condition(self) -> float:
-        """Least singular value of the columns of :attr:`free_basis` before it, at unit length.
+        """Least singular value of the columns that :attr:`free` removes, at unit length.
 
         One without immutable columns, zero where rounding decides how many count.
         """
         if not len(self.layout.immutable):
             return 1.0
+        if isinstance(self.free, SolvedProjection):
+            return self.free.least
         fixed = self._immutable_columns()
         if self.layout.fit_intercept:
             fixed = np.column_stack([np.ones(len(fixed)), fixed - fixed.mean(axis=0)])
@@ -230,26 +278,49 @@ class GameData:
         return least if least > 1e-12 else 0.0
 
     @cached_property
-    def projected(self) -> ProjectedMatrix | ScaledMatrix:
+    def projected(self) -> ProjectedMatrix | ScaledMatrix | SolvedMatrix:
         """``PA``, lazily: what the iterative methods work on."""
-        if self.free_basis.shape[1] == 0:
+        if isinstance(self.free, SolvedProjection):
+            priced = self.priced
+            centred = priced.without_large_means() if self.layout.fit_intercept else priced
+            return SolvedMatrix(centred, self.free)
+        if self.free.rank == 0:
             return self.priced
-        return ProjectedMatrix(self.priced, self.free_basis)
+        return ProjectedMatrix(self.priced, self.free.basis)
 
     @cached_property
     def projected_targets(self) -> tuple[Array, Vector]:
         """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
-        targets = times(self.root_weight, np.array(self.centred).T)
-        before = np.sqrt(np.einsum("ij,ij->j", targets, targets))
-        basis = self.free_basis
-        if basis.shape[1]:
-            for _ in range(2):
-                targets = targets - basis @ (basis.T @ targets)
-            flush_columns(targets, before, basis.shape[1])
+        before = times(self.root_weight, np.array(self.centred).T)
+        before = np.sqrt(np.einsum("ij,ij->j", before, before))
+        free, targets, _ = self._first_projection
+        if free.rank:
+            flush_columns(targets, before, free.rank)
         gap = targets[:, 0] - targets[:, 1]
-        if norm(gap) <= ROUNDING * before.sum():
+        if norm(gap) <= self.same * before.sum():
             targets[:, 1] = targets[:, 0]
         return targets, before
+
+    @property
+    def same(self) -> float:
+        """Labels and goals closer than this, after projection, are equal; in units of both."""
+        return max(ROUNDING, 4 * self.free.leak) if self._solves else ROUNDING
+
+    @property
+    def _solves(self) -> bool:
+        return isinstance(self.free, SolvedProjection)
+
+    def projected_predictions(self, v: Array) -> tuple[Array, Array]:
+        """``P A v`` of a block of columns, and the free coefficients that its removal takes.
+
+        The last ones are kept: they are asked for again where a predictor is measured.
+        """
+        kept = self.reductions.get(_PREDICTED)
+        if kept is None or not np.array_equal(kept[0], v):
+            assert isinstance(self.projected, SolvedMatrix)
+            kept = (v.copy(), *self.projected.split(v))
+            self.reductions[_PREDICTED] = kept
+        return kept[1], kept[2]
 
     def free_coefficients(self, v: Array, alpha: float | Vector) -> Array:
         """Best coefficients of the immutable columns for given ``v``, by least squares.
@@ -259,6 +330,8 @@ class GameData:
         f = len(self.layout.immutable)
         if f == 0:
             return np.zeros((0, *v.shape[1:]))
+        if self._solves:
+            return self._solved_coefficients(v, alpha)
         columns = self._immutable_columns()
         target = -self.matrix.apply(self.layout.coefficients(v, np.zeros((f, *v.shape[1:]))))
         target = (target.T + self.y + np.multiply.outer(alpha, self.y - self.z)).T
@@ -270,6 +343,17 @@ class GameData:
         unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
         solution, *_ = lstsq(columns * unit, target, cond=8 * max(columns.shape) * EPS)
         return times(unit, solution)
+
+    def _solved_coefficients(self, v: Array, alpha: float | Vector) -> Array:
+        """The same by what was projected: labels, goals and predictions, each for itself."""
+        y, z = self._first_projection[2].T
+        # As it will be read off the coefficients.
+        seen = v if self.layout.price is None else self.layout.priced(times(self.layout.price, v))
+        _, along = self.projected_predictions(seen.reshape(len(v), -1))
+        each = np.ravel(np.asarray(alpha, dtype=float))
+        u = (np.multiply.outer(y, 1.0 + each) - np.multiply.outer(z, each)) - along
+        # The intercept is chosen when all else is known.
+        return np.asarray(u[int(self.layout.fit_intercept) :].reshape(-1, *v.shape[1:]))
 
     def _immutable_columns(self) -> Array:
         picked = np.zeros((self.matrix.shape[1], len(self.layout.immutable)))

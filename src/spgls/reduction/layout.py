@@ -54,6 +54,10 @@ class Layout:
         """``sqrt(c)`` of the changeable columns."""
         return None if self.cost is None else np.sqrt(self.cost[self.changeable])
 
+    def priced(self, own: Array) -> Array:
+        """``v`` from coefficients of changeable columns; vectors or blocks."""
+        return own if self.price is None else own / (self.price if own.ndim == 1 else self.price[:, None])
+
     def coefficients(self, v: Array, fixed: Array) -> Array:
         """``w`` from the changeable part ``v`` and the coefficients of immutable columns.
 

@@ -62,7 +62,7 @@ class KrylovReduction(ReductionByData):
 def certainly_singular(data: GameData) -> bool:
     """Whether there are more coefficients than rows could determine."""
     m, n = data.projected.shape
-    return bool(n > m - data.free_basis.shape[1])
+    return bool(n > m - data.free.rank)
 
 
 def start_block(p: Array, extra: int, generator: np.random.Generator) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import svd
 
 from spgls.base.types import EPS, Array, Vector
-from spgls.matrix import block_length, flush_columns
+from spgls.matrix import SolvedProjection, block_length, flush_columns
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
 from spgls.reduction.reduced import ReducedGame
@@ -121,6 +121,7 @@ def _rounding(
     The basis of what is projected away is wrong by its own rounding over the least singular value
     of the columns it comes from.
     """
+    kappa += data.free.leak if isinstance(data.free, SolvedProjection) else 0.0
     kappa *= 1.0 + 1.0 / data.free_condition if data.free_condition else np.inf
     before = data.projected_targets[1]
     y, z = before.tolist()
@@ -145,7 +146,7 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, Vector]]:
     data.check_finite()
     m = data.matrix.shape[0]
     width = block_length(m, at_least=64)
-    basis = data.free_basis
+    free = data.free
     price = np.ones(data.matrix.shape[1]) if data.layout.cost is None else np.sqrt(data.layout.cost)
     changeable = np.isfinite(price)
     for columns, panel in data.matrix.column_panels(width):
@@ -158,10 +159,9 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, Vector]]:
             piece = piece - piece.mean(axis=0)
         piece = times(data.root_weight, piece * price[columns][wanted])
         own = float(np.einsum("ij,ij->", piece, piece))
-        for _ in range(2):
-            piece = piece - basis @ (basis.T @ piece)
+        piece = free.apply(piece) if free.rank else piece
         before = np.sqrt(squares[wanted]) * price[columns][wanted]
-        lost = flush_columns(piece, before, basis.shape[1])
+        lost = flush_columns(piece, before, free.rank)
         yield piece, np.array([size, float(before @ before), own, lost**2])
 
 
@@ -184,7 +184,7 @@ def _finish(
     if avoids and len(sigma) and rounding.kind == "factor":
         least = max(0.0, float(sigma.min()) / rounding.reach - rounding.kappa)
         rounding = replace(rounding, least=least)
-    elif rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free_basis.shape[1]:
+    elif rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free.rank:
         # As many directions as there are rows: only the norms of coefficients are in doubt.
         least = max(0.0, (float(sigma.min()) / rounding.reach - rounding.kappa) / 2)
         rounding = replace(rounding, least=least)

@@ -22,16 +22,16 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
-from scipy.linalg.lapack import dpotrf
 
 from spgls.base.threads import all_blas_threads
-from spgls.base.types import EPS, Array, Vector
+from spgls.base.types import Array, Vector
 from spgls.matrix import ProjectedMatrix, Work
+from spgls.matrix.positive import certain_factor, square_unit
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative.rulers import Rulers
 
-__all__ = ["FEW_COLUMNS", "MOST_COLUMNS", "Curvature", "Metric", "squarable", "square_unit"]
+__all__ = ["FEW_COLUMNS", "MOST_COLUMNS", "Curvature", "Metric", "squarable"]
 
 #: Columns that are squared for a proof, and work that may take, in multiplications.
 MOST_COLUMNS, _MOST_WORK = 3000, 4e10
@@ -46,11 +46,6 @@ _EXACT = 1_000_000
 
 
 Linear: TypeAlias = Callable[[Array], Array]
-
-
-def square_unit(m: int, n: int) -> float:
-    """Rounding of products of columns, over their lengths."""
-    return (32.0 * sqrt(n) + min(m, 400) + m / 400.0) * EPS
 
 
 def squarable(work: Work, most: int = MOST_COLUMNS) -> bool:
@@ -124,6 +119,7 @@ class Curvature:
                 # What cancels is within the rounding allowed for, which is that before projection.
                 self._square = matrix.matrix.square() - matrix.overlap @ matrix.overlap.T
             else:
+                # Each column projected by itself is as accurate as any other product.
                 self._square = matrix.square()
         self._unit = square_unit(m, n) + rulers.turn
         targets, _ = data.projected_targets
@@ -248,20 +244,15 @@ def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
 
 def _by_factor(M: Array, scale: Vector, error: float) -> Metric | None:
     """The same for more columns."""
-    k = len(M)
-    # Of the factor and of solving with it: |dM| <= (k + 1) u |L||L'|, whose trace is k.
-    error += 4 * (k + 1) * k * EPS
-    for least in _LEAST:
-        shifted = M.copy(order="F")
-        np.fill_diagonal(shifted, 1.0 - (error + least))
-        factor, info = dpotrf(shifted, lower=1, overwrite_a=1)
-        if info == 0:
+    found = certain_factor(lambda: M.copy(order="F"), error, _LEAST)
+    if found is None:
+        return None
+    factor, least = found
 
-            def half(b: Array, factor: Array = factor) -> Array:
-                return np.asarray(solve_triangular(factor, b, lower=True, check_finite=False))
+    def half(b: Array) -> Array:
+        return np.asarray(solve_triangular(factor, b, lower=True, check_finite=False))
 
-            def whole(b: Array, factor: Array = factor) -> Array:
-                return np.asarray(cho_solve((factor, True), b, check_finite=False))
+    def whole(b: Array) -> Array:
+        return np.asarray(cho_solve((factor, True), b, check_finite=False))
 
-            return Metric(scale, half, whole, least)
-    return None
+    return Metric(scale, half, whole, least)

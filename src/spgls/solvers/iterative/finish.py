@@ -295,8 +295,8 @@ def _measured(run: Run, own: Array, found: Losses) -> _Measured:
     if len(data.layout.immutable):
         # Their coefficients come from least squares, which may be less than perfect.
         targets.passes += 1.0
-        intercept, loss, free = _by_row(data, data.matrix.apply(own), found)
-        misfit = fresh.misfit(own, intercept, found) + fresh.rulers.turn * np.sqrt(loss)
+        intercept, loss, free, doubt = _by_row(data, data.matrix.apply(own), found)
+        misfit = doubt + fresh.misfit(own, intercept, found) + fresh.rulers.turn * np.sqrt(loss)
         rounding = rounding + misfit * (2.0 * free + misfit)
         direct = fresh.of_measuring(own, intercept, found, loss)
         # In projected data large means do not count, unless the projection is in doubt.
@@ -309,18 +309,19 @@ def _measured(run: Run, own: Array, found: Losses) -> _Measured:
     return _Measured(objective, rounding, intercept)
 
 
-def _by_row(data: GameData, linear: Array, found: Losses) -> tuple[Vector, Vector, Vector]:
+def _by_row(data: GameData, linear: Array, found: Losses) -> Array:
     """Best intercepts and losses, from the predictions ``X w`` of all rows.
 
-    Also the length of the errors that better free coefficients would take away.
+    Also the length of the errors that better free coefficients would take away, and what that can
+    be wrong by.
     """
-    intercept, loss, free = np.zeros((3, len(found.s)))
+    intercept, loss, free, doubt = told = np.zeros((4, len(found.s)))
     for i, (s, c) in enumerate(zip(found.s, found.c, strict=True)):
         intercept[i] = data.best_intercept(linear[:, i], float(c / s))
         errors = s * (linear[:, i] + intercept[i]) + c * data.z - data.y
         loss[i] = data.loss(errors)
-        free[i] = norm(data.free_basis.T @ np.asarray(times(data.root_weight, errors)))
-    return intercept, loss, free
+        free[i], doubt[i] = data.free.part(np.asarray(times(data.root_weight, errors)))
+    return told
 
 
 def _certificate(run: Run, one: _Judged) -> Certificate:

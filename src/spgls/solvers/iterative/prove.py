@@ -81,6 +81,11 @@ class Prover:
         object.__setattr__(self, "fresh", Fresh(self.data))
 
     @property
+    def kind(self) -> Kind:
+        """Whether what rounding can have done is certain: how well many columns project is not."""
+        return "estimated" if self.fresh.rulers.estimated else "proved"
+
+    @property
     def few_columns(self) -> bool:
         """Whether columns are squared wherever that helps."""
         return squarable(self.data.work, FEW_COLUMNS)
@@ -126,7 +131,7 @@ class Prover:
             likely and not certain.
         """
         bounds = self.fresh.bounds(found)
-        kinds: list[Kind] = ["proved"] * len(found.gamma)
+        kinds: list[Kind] = [self.kind] * len(found.gamma)
         if self.few_columns:
             for i in np.flatnonzero(~np.isnan(wish.hint)).tolist():
                 # Methods that find a multiplier are judged by it.

@@ -26,7 +26,7 @@ import numpy as np
 from spgls.base.each import Each, choose
 from spgls.base.types import Array, Vector
 from spgls.game.providers import priced_norms
-from spgls.matrix import ProjectedMatrix
+from spgls.matrix import BasisProjection, ProjectedMatrix, SolvedMatrix
 from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.rulers import Rulers, lengths, scaled_of
@@ -168,7 +168,9 @@ class Fresh:
         """What rounding is measured by; one read of the data."""
         return Rulers.of(self.data)
 
-    def product(self, x: Array, y: Vector, z: Vector) -> tuple[Array, Array, Array]:
+    def product(
+        self, x: Array, y: Vector, z: Vector, image: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """``A'P r``, ``|r|^2`` and ``[y, z]'P r`` for ``r = P(A x + z - y)``, in one read.
 
         Parameters
@@ -177,11 +179,18 @@ class Fresh:
             Coefficients.
         y, z : ndarray of shape (G,)
             How often labels are subtracted and goals added.
+        image : ndarray of shape (m, G), optional
+            ``P A x``, where it was formed for these predictors already.
         """
         data = self.data
         targets, _ = data.projected_targets
-        basis, f = data.free_basis, data.free_basis.shape[1]
         matrix = data.projected
+        if isinstance(matrix, SolvedMatrix):
+            r = matrix.apply(x) if image is None else image
+            r = r + targets @ np.vstack([-y, z])
+            return matrix.matrix.cross(r), _inner(r, r), targets.T @ r
+        assert isinstance(data.free, BasisProjection)
+        basis, f = data.free.basis, data.free.rank
         overlap = matrix.overlap if isinstance(matrix, ProjectedMatrix) else np.zeros((len(x), 0))
         along = np.vstack([overlap.T @ x, y, -z])
         narrow = x.shape[1] == 1
@@ -207,16 +216,25 @@ class Fresh:
             Strengths.
         """
         s, c, x = self._points(coef, gamma)
-        slope, square, (_, goal) = self.product(x, np.ones_like(c), c)
+        image = self.image(coef)
+        slope, square, (_, goal) = self.product(
+            x, np.ones_like(c), c, None if image is None else s * image
+        )
         return Residuals(gamma, s, c, x, square, *self.doubt(x, c, square), slope, goal)
+
+    def image(self, coef: Array) -> Array | None:
+        """``P A v`` of predictors, where finding their free coefficients has formed it."""
+        data, layout = self.data, self.data.layout
+        if not isinstance(data.projected, SolvedMatrix):
+            return None
+        return data.projected_predictions(layout.priced(coef[layout.changeable]))[0]
 
     def _points(self, coef: Array, gamma: Vector) -> tuple[Vector, Vector, Array]:
         """``s``, ``c`` and ``x`` of predictors."""
         layout = self.data.layout
         alpha = priced_norms(coef, layout.cost) / gamma
-        v = coef[layout.changeable]
         s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
-        return s, c, s * (v if layout.price is None else v / layout.price[:, None])
+        return s, c, s * layout.priced(coef[layout.changeable])
 
     def doubt(self, x: Array, c: Vector | float, square: Vector) -> tuple[Vector, Vector]:
         """What rounding can have done to ``|r|^2`` and to products of ``r`` with unit columns."""

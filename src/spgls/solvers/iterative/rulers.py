@@ -9,19 +9,16 @@ from math import sqrt
 import numpy as np
 from scipy.linalg import qr
 
-from spgls.base.types import EPS, Array, Vector
-from spgls.matrix import ProjectedMatrix, ScaledMatrix, longest_row
+from spgls.base.types import Array, Vector
+from spgls.matrix import ScaledMatrix, SolvedProjection, longest_row
 from spgls.matrix.lazy import ROUNDING
+from spgls.matrix.squares import sum_rounding
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.reduction.layout import times
+from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, lowest_pair
 
 __all__ = ["Rulers", "lengths", "scaled_of"]
-
-#: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
-#: for what happens to them before; of many it is taken as so many ulps times the root of it.
-_ULPS = 8.0
-
 
 @dataclass(frozen=True, eq=False)
 class Rulers:
@@ -39,11 +36,16 @@ class Rulers:
         Length of the column of the intercept.
     across, down : float
         Rounding of sums over a row and over a column, in units of their terms.
-    turn : float
-        The same of a projection: the sine of the angle between what is projected away and what
-        should be.
+    turned : float
+        The same of a projection by a basis: the sine of the angle between what is projected away
+        and what should be.
     cut : float
         What may have been taken off labels and goals as rounding, in units of their lengths.
+    least : float
+        What no singular value of free columns at unit length is below, where a projection is by
+        least squares.
+    estimated : bool
+        Whether that is very likely and not certain.
     """
 
     data: GameData
@@ -54,14 +56,17 @@ class Rulers:
     constant: float
     across: float
     down: float
-    turn: float
+    turned: float
     cut: float
+    least: float = 1.0
+    estimated: bool = False
 
     @classmethod
     def of(cls, data: GameData) -> Rulers:
         """Measure labels and goals."""
         m, _ = data.matrix.shape
-        sizes, down = data.sizes, _of_sums(m)
+        sizes, down = data.sizes, sum_rounding(m)
+        least, estimated = _least(data)
         return cls(
             data=data,
             y=sizes.centred_y,
@@ -69,11 +74,19 @@ class Rulers:
             raw_y=sizes.y,
             raw_z=sizes.z,
             constant=sqrt(data.total_weight) if data.layout.fit_intercept else 0.0,
-            across=_of_sums(longest_row(data.matrix)),
+            across=sum_rounding(longest_row(data.matrix)),
             down=down,
-            turn=_turned(data, down),
+            turned=_turned(data, down),
             cut=_flushed(data),
+            least=least,
+            estimated=estimated,
         )
+
+    @property
+    def turn(self) -> float:
+        """Rounding of a projection, in units of what is projected."""
+        free = self.data.free
+        return free.wrong(self.least) if isinstance(free, SolvedProjection) else self.turned
 
     @property
     def unit(self) -> float:
@@ -108,15 +121,10 @@ class Rulers:
         return np.asarray((self.across + self.turn) * (inside + targets) + self.cut * targets)
 
 
-def _of_sums(count: int) -> float:
-    """Rounding of sums of so many products, and of what happens to them before and after."""
-    return min(_ULPS * sqrt(count), count / 2 + _ULPS) * EPS
-
-
 def scaled_of(data: GameData) -> ScaledMatrix:
     """The data before projection, after a provisional shift."""
     matrix = data.projected
-    return matrix.matrix if isinstance(matrix, ProjectedMatrix) else matrix
+    return matrix if isinstance(matrix, ScaledMatrix) else matrix.matrix
 
 
 def _turned(data: GameData, unit: float) -> float:
@@ -126,7 +134,7 @@ def _turned(data: GameData, unit: float) -> float:
     out as dependent that are not certainly so.
     """
     immutable = data.layout.immutable
-    if not len(immutable):
+    if not len(immutable) or isinstance(data.free, SolvedProjection):
         return 0.0
     picked = np.zeros((data.matrix.shape[1], len(immutable)))
     picked[immutable, np.arange(len(immutable))] = 1.0
@@ -135,7 +143,7 @@ def _turned(data: GameData, unit: float) -> float:
         fixed = np.column_stack([fixed, np.ones(len(fixed))])
     counted = slice(None) if data.weight is None else data.weight > 0.0
     kept = independent_columns(fixed[counted])
-    if kept is None or len(kept) != data.free_basis.shape[1]:
+    if kept is None or len(kept) != data.free.rank:
         return np.inf
     if not kept:
         return 0.0
@@ -153,6 +161,18 @@ def _turned(data: GameData, unit: float) -> float:
     return error / least if least > 0.0 else np.inf
 
 
+def _least(data: GameData) -> tuple[float, bool]:
+    """What no singular value of free columns at unit length is below; whether by estimate.
+
+    By a triangular factor of no more columns than that is affordable for, else by Lanczos.
+    """
+    free = data.free
+    if not isinstance(free, SolvedProjection) or free.least > 0.0:
+        return (free.least if isinstance(free, SolvedProjection) else 1.0), False
+    floor = lowest_pair(free, np.random.default_rng(0), 0.0, LOWEST_PRODUCTS).floor
+    return sqrt(max(floor, 0.0)), True
+
+
 def _flushed(data: GameData) -> float:
     """What labels and goals may have lost where they, or their difference, came out as nothing."""
     targets, before = data.projected_targets
@@ -162,7 +182,7 @@ def _flushed(data: GameData) -> float:
     gone = np.array([not y.any(), not z.any(), np.array_equal(y, z)])
     if not gone.any() or not before.any():
         return 0.0
-    return float(2.0 * ROUNDING * max(data.free_basis.shape[1], 1))
+    return float(2.0 * max(ROUNDING * data.free.rank, data.same))
 
 
 def lengths(columns: Array) -> Vector:

@@ -297,4 +297,5 @@ class _Growth:
             return found
 
         size = run.prover.fresh.rulers.whole**2 or place.loss / float(truncation.gammas.min())
-        return prove_population(sections, place, apart, size, measure)
+        proof = prove_population(sections, place, apart, size, measure)
+        return proof if run.prover.kind == "proved" else proof._replace(kind="estimated")

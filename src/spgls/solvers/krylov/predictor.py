@@ -58,9 +58,10 @@ def measure_predictor(run: Run, v: Vector, population: Population, ridge: float)
     problem.targets.count_once("rulers")
     problem.passes += 1.0
     own = coef[data.layout.changeable]
-    x = (root * (own if data.layout.price is None else own / data.layout.price))[:, None]
+    x = (root * data.layout.priced(own))[:, None]
     y, z = np.array([m.p / root]), np.array([m.u / root])
-    slope, (square,), _ = fresh.product(x, y, z)
+    image = fresh.image(coef[:, None])
+    slope, (square,), _ = fresh.product(x, y, z, None if image is None else root * image)
     slack = float(rulers.terms(x, y, z)[0])
     terms = rulers.columns @ np.abs(x[:, 0]) + y[0] * rulers.y + z[0] * rulers.z
     fixed, penalty = m.spread * data.loss(data.y - data.z), ridge * t
@@ -68,7 +69,7 @@ def measure_predictor(run: Run, v: Vector, population: Population, ridge: float)
     rounding = size * (2.0 * slack + rulers.unit * terms) + slack**2
     rounding += (rulers.down + 16 * EPS) * fixed + 4 * EPS * penalty
     loss, intercept = square + fixed, 0.0
-    if data.free_basis.shape[1]:
+    if data.free.rank:
         intercept, loss, rounding = _with_free_part(run, coef, at, loss, rounding)
     nu = -float(slope[:, 0] @ x[:, 0]) / (float(x[:, 0] @ x[:, 0]) or 1.0)
     # In units of the terms that cancel.
@@ -102,8 +103,8 @@ def _with_free_part(
     direct = moved * (2.0 * np.sqrt(measured) + moved) + rulers.down * measured
     # All groups share the free part: of their errors, those of the mean count.
     errors = a * (linear + intercept - data.y) + at.u / a * (data.z - data.y)
-    free = float(np.linalg.norm(data.free_basis.T @ np.asarray(times(data.root_weight, errors))))
-    missed = 2.0 * (rulers.across + rulers.down) * terms(intercept)
+    free, doubt = data.free.part(np.asarray(times(data.root_weight, errors)))
+    missed = 2.0 * (rulers.across + rulers.down) * terms(intercept) + doubt
     missed += rulers.turn * np.sqrt(measured)
     rounding += missed * (2.0 * free + missed)
     # In projected data large means do not count, unless the projection is in doubt.

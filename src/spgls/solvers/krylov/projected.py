@@ -234,7 +234,7 @@ def project(data: GameData, space: KrylovSpace) -> Projection:
 def singular(data: GameData) -> bool:
     """Whether ``H`` has more columns than rows could make independent."""
     m, n = data.projected.shape
-    return bool(n + 1 > m - data.free_basis.shape[1])
+    return bool(n + 1 > m - data.free.rank)
 
 
 def single_iterates(run: Run, room: int) -> Iterator[Iterate]:

@@ -1,0 +1,172 @@
+"""Columns whose coefficients are free: a constant and some columns of the data, as one operator."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from spgls.base.types import Array, Vector
+from spgls.matrix.lazy import ScaledMatrix
+from spgls.matrix.pieces import block_length
+from spgls.matrix.protocol import Matrix
+from spgls.matrix.squares import longest_column, longest_row, some_columns, sum_rounding
+
+__all__ = ["Columns", "FreeColumns"]
+
+#: Columns are copied out of sparse data while that takes no more bytes than this.
+_COPY = 1e8
+
+
+class Columns(Protocol):
+    """An ``m`` x ``k`` matrix ``F`` of free columns: what a projection asks of it."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    @property
+    def lengths(self) -> Vector:
+        """Lengths of the columns, or a little more."""
+        ...
+
+    @property
+    def across(self) -> float:
+        """Rounding of a sum over a row, in units of its terms."""
+        ...
+
+    @property
+    def down(self) -> float:
+        """Rounding of ``F't`` for columns of unit length, in units of the length of ``t``."""
+        ...
+
+    def apply(self, u: Array) -> Array:
+        """``F u`` for a vector or a block of columns."""
+        ...
+
+    def cross(self, t: Array) -> Array:
+        """``F't`` for a vector or a block of columns."""
+        ...
+
+    def square(self) -> Array:
+        """``F'F`` itself."""
+        ...
+
+
+class FreeColumns:
+    """``S^{1/2} [1, X_I - 1 shift']``, through products with the data.
+
+    Parameters
+    ----------
+    matrix : ScaledMatrix
+        ``S^{1/2} (X_I - 1 shift')``; a shift changes nothing of the range beside a constant.
+    constant : ndarray of shape (m,), optional
+        What a constant column becomes.
+    """
+
+    def __init__(self, matrix: ScaledMatrix, constant: Vector | None = None) -> None:
+        self._matrix, self._constant = matrix, constant
+
+    @classmethod
+    def of(
+        cls, matrix: Matrix, columns: np.ndarray, root: Vector | None, *, constant: bool
+    ) -> FreeColumns:
+        """Some columns of the data.
+
+        Parameters
+        ----------
+        matrix : Matrix
+            The data.
+        columns : ndarray of int
+            Which of its columns.
+        root : ndarray of shape (m,), optional
+            Square roots of weights.
+        constant : bool
+            Whether a constant is among the free columns.
+        """
+        shift = matrix.typical_row(None if root is None else root**2) if constant else None
+        ones = (np.ones(matrix.shape[0]) if root is None else root) if constant else None
+        own = None if shift is not None else some_columns(matrix, columns, _COPY)
+        if own is not None:
+            return cls(ScaledMatrix(own, root), ones)
+        return cls(ScaledMatrix(matrix, root, columns, None, shift), ones)
+
+    @property
+    def _lead(self) -> int:
+        return int(self._constant is not None)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        m, k = self._matrix.shape
+        return m, self._lead + k
+
+    @cached_property
+    def lengths(self) -> Vector:
+        """Lengths of the columns, or a little more."""
+        squares, own = self._matrix.squares, self._matrix.columns
+        sizes = np.sqrt(squares if own is None else squares[own])
+        if self._constant is None:
+            return np.asarray(sizes)
+        return np.append(np.linalg.norm(self._constant), sizes)
+
+    @cached_property
+    def across(self) -> float:
+        """Rounding of a sum over a row, in units of its terms."""
+        return sum_rounding(longest_row(self._matrix.matrix) + self._lead)
+
+    @cached_property
+    def down(self) -> float:
+        """Rounding of ``F't`` for columns of unit length, in units of the length of ``t``."""
+        m, k = self._matrix.shape
+        each = sum_rounding(m if self._matrix.shift is not None else self._longest)
+        return float(np.hypot(np.sqrt(k) * each, self._lead * sum_rounding(m)))
+
+    @property
+    def _longest(self) -> int:
+        return longest_column(self._matrix.matrix)
+
+    def apply(self, u: Array) -> Array:
+        """``F u``."""
+        if self._constant is None:
+            return self._matrix.apply(u)
+        out = self._matrix.apply(np.ascontiguousarray(u[1:]))
+        out += np.multiply.outer(self._constant, u[0])
+        return out
+
+    def cross(self, t: Array) -> Array:
+        """``F't``."""
+        product = self._matrix.cross(t)
+        if self._constant is None:
+            return product
+        return np.concatenate([(self._constant @ t)[None], product])
+
+    def square(self) -> Array:
+        """``F'F`` itself."""
+        if self._matrix.columns is None:
+            own = self._matrix.square()
+        else:
+            own = self._by_panels()
+        if self._constant is None:
+            return own
+        whole = np.empty((len(own) + 1, len(own) + 1))
+        whole[1:, 1:] = own
+        whole[0, 1:] = whole[1:, 0] = self._matrix.cross(self._constant)
+        whole[0, 0] = self._constant @ self._constant
+        return whole
+
+    def _by_panels(self) -> Array:
+        """The square of some columns of data that brings its rows."""
+        scaled = self._matrix
+        columns, shift = scaled.columns, scaled.shift
+        total = np.zeros((len(columns), len(columns))) if columns is not None else np.zeros((0, 0))
+        for rows, panel in scaled.matrix.row_panels(block_length(2 * scaled.matrix.shape[1])):
+            own = panel[:, columns]
+            if shift is not None:
+                own = own - shift[columns]
+            if scaled.row is not None:
+                own = own * scaled.row[rows, None]
+            total += own.T @ own
+        return total

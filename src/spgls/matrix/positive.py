@@ -1,0 +1,51 @@
+"""Triangular factors that prove how large the least eigenvalue of a matrix is.
+
+If Cholesky's algorithm finishes on ``M~ - (e + f + d)``, where ``e`` bounds what is wrong with
+``M~`` and ``f`` the rounding of the algorithm itself, then no eigenvalue of ``M`` is below ``d``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf
+
+from spgls.base.types import EPS, Array
+
+__all__ = ["certain_factor", "square_unit"]
+
+
+def square_unit(m: int, n: int) -> float:
+    """Rounding of products of columns, over their lengths."""
+    return (32.0 * sqrt(n) + min(m, 400) + m / 400.0) * EPS
+
+
+def certain_factor(
+    make: Callable[[], Array], error: float, trials: Sequence[float]
+) -> tuple[Array, float] | None:
+    """A lower triangular factor of ``M`` less a little, and what no eigenvalue is below.
+
+    None where no trial succeeds.
+
+    Parameters
+    ----------
+    make : callable
+        ``M~``, of diagonal entries one at most, in memory that may be overwritten.
+    error : float
+        At least ``|M~ - M|``.
+    trials : sequence of float
+        Values of ``d``, the largest first.
+    """
+    for least in trials:
+        made = make()
+        # Symmetric: by rows is as good as by columns, and needs no copy.
+        shifted = np.asfortranarray(made.T if made.flags.c_contiguous else made)
+        k = len(shifted)
+        # Of the factor and of solving with it: |dM| <= (k + 1) u |L||L'|, whose trace is k.
+        shifted[np.diag_indices(k)] -= error + 4 * (k + 1) * k * EPS + least
+        factor, info = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return factor, least
+    return None

@@ -1,0 +1,273 @@
+"""Projections away from the range of free columns ``F``: by a basis, or by least squares.
+
+A basis is dense: many columns of sparse data have none that fits. Then ``P t = t - F u`` comes from
+the normal equations of columns at unit length, by conjugate gradients, with a triangular factor
+where those are slow. Whatever ``u`` they end in, what is wrong with the result ``r`` is measured:
+
+    P (t - F u) = P t,    and    |(I - P) r| <= |D F'r| / sigma,
+
+with ``D`` the inverse lengths of the columns and ``sigma`` no larger than the least singular value
+of ``F D``. So an iteration that ends too soon is inaccurate, and known to be.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from spgls.base.threads import all_blas_threads
+from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import norm
+from spgls.matrix.free_columns import Columns
+from spgls.matrix.positive import certain_factor, square_unit
+
+__all__ = ["BasisProjection", "Projection", "SolvedProjection"]
+
+#: What is left along unit columns, over the length of what was projected, that is aimed at.
+TARGET = 1e-13
+#: Times that an iteration is begun anew from a fresh residual.
+_ROUNDS = 4
+#: Products after which an iteration is slow, and after which it is given up.
+_SLOW, _MOST = 250, 2000
+#: Most columns that are squared and factorised.
+FACTORISED = 3200
+#: Least eigenvalues of unit columns, squared, that a factor may prove; the last also serves as a
+#: preconditioner.
+_LEAST = (0.1, 1e-2, 1e-4, 1e-6)
+
+
+class Projection(Protocol):
+    """The projector ``P`` onto the complement of a range, nearly."""
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the range, at most."""
+        ...
+
+    def apply(self, t: Array) -> Array:
+        """``P t`` for a vector or a block of columns."""
+        ...
+
+    def part(self, t: Vector) -> tuple[float, float]:
+        """``|t - P t|``, and what that can be wrong by."""
+        ...
+
+
+class BasisProjection:
+    """``I - Q Q'``, applied twice.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (m, f)
+        Orthonormal columns ``Q``.
+    """
+
+    def __init__(self, basis: Array) -> None:
+        self.basis = basis
+
+    @property
+    def rank(self) -> int:
+        """Columns of the basis."""
+        return self.basis.shape[1]
+
+    def apply(self, t: Array) -> Array:
+        """``P t``; what rounding left along the basis is removed once more."""
+        for _ in range(2):
+            t = t - self.basis @ (self.basis.T @ t)
+        return t
+
+    def part(self, t: Vector) -> tuple[float, float]:
+        """``|Q't|``."""
+        return norm(self.basis.T @ t), 0.0
+
+
+class SolvedProjection:
+    """``t - F u`` with ``u`` from least squares, never denser than ``F`` itself.
+
+    Parameters
+    ----------
+    columns : Columns
+        ``F``.
+
+    Attributes
+    ----------
+    leak : float
+        Largest ``|D F'r|/|t|`` of all results so far.
+    stretch : float
+        Largest ``sum_j |f_j||u_j|/|t|``.
+    poor : bool
+        Whether some result was worse than what was aimed at.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        lengths = columns.lengths
+        self._scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
+        self._factor: Array | None = None
+        self.leak = self.stretch = 0.0
+        self.poor = False
+
+    @cached_property
+    def rank(self) -> int:
+        """Columns that are not zero, which is more than the rank if some depend on others."""
+        return int(np.count_nonzero(self._scale))
+
+    def apply(self, t: Array) -> Array:
+        """``P t``."""
+        return self.split(t)[0]
+
+    def part(self, t: Vector) -> tuple[float, float]:
+        """Nothing, for what is projected already, up to a bound of what is left of it."""
+        if not self.least:
+            rest = self.apply(t)
+            return norm(t - rest), 0.0
+        along = norm(self._along(t)) + self.columns.down * norm(t)
+        return 0.0, along / self.least
+
+    def wrong(self, least: float) -> float:
+        """``|P~t - P t|/|t|`` of all results so far, at most.
+
+        Parameters
+        ----------
+        least : float
+            What no singular value of the columns at unit length is below.
+        """
+        if not least > 0.0:
+            return np.inf
+        leak = self.leak + self.columns.down
+        return self.columns.across * (1.0 + self.stretch) + leak / least
+
+    def split(self, t: Array) -> tuple[Array, Array]:
+        """``P t``, and ``u`` with ``t - P t = F u``, of a vector or of columns."""
+        block = t.reshape(len(t), -1)
+        size = _lengths(block)
+        u, rest = np.zeros((len(self._scale), block.shape[1])), block
+        along = self._along(rest)
+        left = _lengths(along)
+        for _ in range(_ROUNDS):
+            if not (left > TARGET * size).any():
+                break
+            u += self._solve(along, 0.5 * TARGET * size)
+            # Afresh: what a recurrence says of it is worth no more than its digits.
+            rest = block - self._times(self._scale[:, None] * u)
+            along = self._along(rest)
+            now = _lengths(along)
+            if not (now < 0.5 * left).any():
+                left = now
+                break
+            left = now
+        self._remember(size, left, u)
+        u *= self._scale[:, None]
+        return rest.reshape(t.shape), u.reshape(-1, *t.shape[1:])
+
+    def _remember(self, size: Vector, left: Vector, u: Array) -> None:
+        """Keep what the worst result was wrong by."""
+        if np.isnan(left).any():
+            self.leak, self.poor = np.inf, True
+            return
+        there = size > 0.0
+        if there.any():
+            leak = float((left[there] / size[there]).max())
+            stretch = float((np.abs(u).sum(axis=0)[there] / size[there]).max())
+            self.leak, self.stretch = max(self.leak, leak), max(self.stretch, stretch)
+            self.poor = self.poor or leak > 10 * TARGET
+
+    def _solve(self, along: Array, goal: Vector) -> Array:
+        """Conjugate gradients on ``D F'F D``, all columns at once; with a factor where slow."""
+        u, left, slow = self._descend(along, goal, _SLOW)
+        if not slow:
+            return u
+        if self._factor is None and len(along) <= FACTORISED:
+            found = self._certain_factor(_LEAST[-1:])
+            self._factor = None if found is None else found[0]
+        more, _, _ = self._descend(left, goal, _MOST)
+        return u + more
+
+    def _descend(self, along: Array, goal: Vector, limit: int) -> tuple[Array, Array, bool]:
+        """Coefficients, what is left of the right-hand side, and whether that is too much."""
+        scale = self._scale[:, None]
+        u, left = np.zeros_like(along), along.copy()
+        towards = self._preconditioned(left)
+        inner, step = _inner(left, towards), towards.copy()
+        for _ in range(limit):
+            image = self._times(scale * step)
+            length = _inner(image, image)
+            # Columns that have arrived stay where they are.
+            moving = (_lengths(left) > goal) & (length > 0.0)
+            if not moving.any():
+                return u, left, False
+            share = np.divide(inner, length, out=np.zeros_like(length), where=moving)
+            u += share * step
+            left -= share * self._along(image)
+            if not (_lengths(left) > goal).any():
+                return u, left, False
+            towards = self._preconditioned(left)
+            now = _inner(left, towards)
+            step = towards + np.divide(now, inner, out=np.zeros_like(now), where=inner > 0.0) * step
+            inner = now
+        return u, left, True
+
+    def _preconditioned(self, along: Array) -> Array:
+        if self._factor is None:
+            return along
+        half = solve_triangular(self._factor, along, lower=True, check_finite=False)
+        whole = solve_triangular(self._factor, half, lower=True, trans=1, check_finite=False)
+        return np.asarray(whole)
+
+    def _times(self, u: Array) -> Array:
+        if u.shape[1] == 1:
+            return self.columns.apply(np.ascontiguousarray(u[:, 0]))[:, None]
+        return self.columns.apply(u)
+
+    def _along(self, t: Array) -> Array:
+        """``D F't``."""
+        if t.ndim == 1:
+            return self._scale * self.columns.cross(t)
+        if t.shape[1] == 1:
+            return (self._scale * self.columns.cross(np.ascontiguousarray(t[:, 0])))[:, None]
+        return np.asarray(self._scale[:, None] * self.columns.cross(t))
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return len(self._scale)
+
+    def product(self, u: Vector) -> Vector:
+        """``D F'F D u``."""
+        return np.asarray(self._along(self.columns.apply(self._scale * u)))
+
+    @cached_property
+    def least(self) -> float:
+        """What no singular value of the columns at unit length is below; zero if not shown.
+
+        Shown by a factor, of columns that are not too many.
+        """
+        if self.size > FACTORISED:
+            return 0.0
+        found = self._certain_factor(_LEAST)
+        return 0.0 if found is None else float(np.sqrt(found[1]))
+
+    def _certain_factor(self, trials: tuple[float, ...]) -> tuple[Array, float] | None:
+        m, k = self.columns.shape
+
+        def make() -> Array:
+            square = self.columns.square()
+            square *= self._scale
+            square *= self._scale[:, None]
+            # A column of zeros has no part in the range.
+            square[np.diag_indices(k)] += self._scale == 0.0
+            return square
+
+        with all_blas_threads():
+            return certain_factor(make, 2 * k * square_unit(m, k) + 4 * k * EPS, trials)
+
+
+def _lengths(block: Array) -> Vector:
+    return np.asarray(np.sqrt(_inner(block, block)))
+
+
+def _inner(a: Array, b: Array) -> Vector:
+    return np.asarray(np.einsum("ij,ij->j", a, b))

@@ -1,0 +1,81 @@
+"""``P A`` where ``P`` is applied by least squares, and no basis of what it removes is known."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from spgls.base.types import Array
+from spgls.matrix.lazy import ScaledMatrix
+from spgls.matrix.pieces import block_length
+from spgls.matrix.projection import SolvedProjection
+
+__all__ = ["SolvedMatrix"]
+
+#: So few columns are projected once and kept; of more, only what they are multiplied with is.
+_FEW = 16
+
+
+class SolvedMatrix:
+    """``P A``, a projection for each product.
+
+    Parameters
+    ----------
+    matrix : ScaledMatrix
+        The priced and weighted data ``A``.
+    projection : SolvedProjection
+        ``P``.
+    """
+
+    #: A projection asks for all rows, so the data is read twice.
+    fused = False
+
+    def __init__(self, matrix: ScaledMatrix, projection: SolvedProjection) -> None:
+        self.matrix, self.projection = matrix, projection
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.matrix.shape
+
+    @cached_property
+    def _kept(self) -> Array | None:
+        """``P A`` itself, if it has few columns."""
+        n = self.shape[1]
+        return self.split(np.eye(n))[0] if n <= _FEW else None
+
+    def split(self, v: Array) -> tuple[Array, Array]:
+        """``P A v``, and the coefficients of the free columns in ``A v - P A v``."""
+        return self.projection.split(self.matrix.apply(v))
+
+    def apply(self, v: Array) -> Array:
+        """``P A v``."""
+        return self.split(v)[0] if self._kept is None else self._kept @ v
+
+    def cross(self, u: Array) -> Array:
+        """``A' P u``."""
+        if self._kept is not None:
+            return np.asarray(self._kept.T @ u)
+        return self.matrix.cross(self.projection.apply(u))
+
+    def measured_cross(self, u: Array) -> Array:
+        """``A' P u``, with lengths of columns."""
+        return self.matrix.measured_cross(self.projection.apply(u))
+
+    def gram(self, v: Array) -> Array:
+        """``A' P A v``."""
+        t = self.apply(v)
+        return np.asarray(self.matrix.cross(t) if self._kept is None else self._kept.T @ t)
+
+    def square(self) -> Array:
+        """``A'PA`` itself, some columns at a time."""
+        m, n = self.shape
+        whole = np.empty((n, n))
+        width = block_length(m)
+        for at in range(0, n, width):
+            some = np.arange(at, min(at + width, n))
+            unit = np.zeros((n, len(some)))
+            unit[some, some - at] = 1.0
+            whole[:, some] = self.gram(unit)
+        return np.asarray((whole + whole.T) / 2)
