@@ -10,16 +10,44 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, spotrf
 
 from spgls.base.types import EPS, Array
 
-__all__ = ["certain_factor", "square_unit"]
+__all__ = ["certain_factor", "certain_in_single", "square_unit"]
 
 
 def square_unit(m: int, n: int) -> float:
     """Rounding of products of columns, over their lengths."""
     return (32.0 * sqrt(n) + min(m, 400) + m / 400.0) * EPS
+
+
+def certain_in_single(M: Array, error: float, shift: float) -> float:
+    """What no eigenvalue of ``M`` is below, by a factor of ``M~ - shift`` in single precision.
+
+    Half the time of :func:`certain_factor`, for matrices far from singular; zero or less where
+    nothing is shown. The factor ``L`` is exact for a matrix that differs by ``(k + 1) u |L||L'|`` at
+    most, and the norm of that is at most ``|L|_1 |L|_inf`` times as large.
+
+    Parameters
+    ----------
+    M : ndarray of shape (k, k)
+        ``M~``.
+    error : float
+        At least ``|M~ - M|``.
+    shift : float
+        What is subtracted from its diagonal.
+    """
+    k, unit = len(M), float(np.finfo(np.float32).eps)
+    single = np.asfortranarray(M.T, dtype=np.float32)
+    rounding = unit * float(np.abs(single).sum(axis=0, dtype=np.float32).max()) + unit
+    single[np.diag_indices(k)] -= np.float32(shift)
+    factor, info = spotrf(single, lower=1, clean=1, overwrite_a=1)
+    if info != 0:
+        return 0.0
+    np.abs(factor, out=factor)
+    norms = float(factor.sum(axis=0).max()) * float(factor.sum(axis=1).max())
+    return shift - error - rounding - 1.1 * (k + 1) * unit * norms
 
 
 def certain_factor(

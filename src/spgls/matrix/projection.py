@@ -16,13 +16,13 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigvalsh_tridiagonal, solve_triangular
 
 from spgls.base.threads import all_blas_threads
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import norm
 from spgls.matrix.free_columns import Columns
-from spgls.matrix.positive import certain_factor, square_unit
+from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
 
 __all__ = ["BasisProjection", "Projection", "SolvedProjection"]
 
@@ -34,9 +34,11 @@ _ROUNDS = 4
 _SLOW, _MOST = 250, 2000
 #: Most columns that are squared and factorised.
 FACTORISED = 3200
-#: Least eigenvalues of unit columns, squared, that a factor may prove; the last also serves as a
-#: preconditioner.
-_LEAST = (0.1, 1e-2, 1e-4, 1e-6)
+#: What a factor is to prove of the least eigenvalue of squared unit columns, over what it seems to
+#: be, and least eigenvalues for which single precision is tried.
+_SHARES, _CLEAR = (0.5, 0.1, 1e-2), 0.02
+#: What is taken off the diagonal for a factor that only has to precondition.
+_SHIFT = 1e-7
 
 
 class Projection(Protocol):
@@ -107,6 +109,7 @@ class SolvedProjection:
         lengths = columns.lengths
         self._scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
         self._factor: Array | None = None
+        self._lowest = 1.0
         self.leak = self.stretch = 0.0
         self.poor = False
 
@@ -181,8 +184,7 @@ class SolvedProjection:
         if not slow:
             return u
         if self._factor is None and len(along) <= FACTORISED:
-            found = self._certain_factor(_LEAST[-1:])
-            self._factor = None if found is None else found[0]
+            self._factor = self._preconditioner()
         more, _, _ = self._descend(left, goal, _MOST)
         return u + more
 
@@ -192,23 +194,28 @@ class SolvedProjection:
         u, left = np.zeros_like(along), along.copy()
         towards = self._preconditioned(left)
         inner, step = _inner(left, towards), towards.copy()
+        steps: list[tuple[float, float]] = []
         for _ in range(limit):
             image = self._times(scale * step)
             length = _inner(image, image)
             # Columns that have arrived stay where they are.
             moving = (_lengths(left) > goal) & (length > 0.0)
             if not moving.any():
-                return u, left, False
+                break
             share = np.divide(inner, length, out=np.zeros_like(length), where=moving)
             u += share * step
             left -= share * self._along(image)
+            if moving[0]:
+                steps.append((float(share[0]), float(inner[0])))
             if not (_lengths(left) > goal).any():
-                return u, left, False
+                break
             towards = self._preconditioned(left)
             now = _inner(left, towards)
             step = towards + np.divide(now, inner, out=np.zeros_like(now), where=inner > 0.0) * step
             inner = now
-        return u, left, True
+        if self._factor is None:
+            self._lowest = min(self._lowest, _lowest_of(steps))
+        return u, left, bool((_lengths(left) > goal).any())
 
     def _preconditioned(self, along: Array) -> Array:
         if self._factor is None:
@@ -247,22 +254,41 @@ class SolvedProjection:
         """
         if self.size > FACTORISED:
             return 0.0
-        found = self._certain_factor(_LEAST)
+        m, k = self.columns.shape
+        error = 2 * k * square_unit(m, k) + 4 * k * EPS
+        with all_blas_threads():
+            if self._lowest > _CLEAR:
+                shown = certain_in_single(self._square(), error, _SHARES[0] * self._lowest)
+                if shown > 0.1 * self._lowest:
+                    return float(np.sqrt(shown))
+            trials = [share * self._lowest for share in _SHARES]
+            found = certain_factor(self._square, error, trials)
         return 0.0 if found is None else float(np.sqrt(found[1]))
 
-    def _certain_factor(self, trials: tuple[float, ...]) -> tuple[Array, float] | None:
-        m, k = self.columns.shape
-
-        def make() -> Array:
-            square = self.columns.square()
-            square *= self._scale
-            square *= self._scale[:, None]
-            # A column of zeros has no part in the range.
-            square[np.diag_indices(k)] += self._scale == 0.0
-            return square
-
+    def _preconditioner(self) -> Array | None:
         with all_blas_threads():
-            return certain_factor(make, 2 * k * square_unit(m, k) + 4 * k * EPS, trials)
+            found = certain_factor(self._square, 0.0, (-_SHIFT,))
+        return None if found is None else found[0]
+
+    def _square(self) -> Array:
+        """``D F'F D``, but for ones in the place of zero columns, which have no part in the range."""
+        square = self.columns.square()
+        square *= self._scale
+        square *= self._scale[:, None]
+        square[np.diag_indices(len(square))] += self._scale == 0.0
+        return square
+
+
+def _lowest_of(steps: list[tuple[float, float]]) -> float:
+    """Least eigenvalue, about, by the steps of conjugate gradients and the squares before them."""
+    if not steps:
+        return 1.0
+    share, inner = np.array(steps).T
+    ratio = inner[1:] / inner[:-1]
+    diagonal = 1.0 / share
+    diagonal[1:] += ratio / share[:-1]
+    off = np.sqrt(ratio) / share[:-1]
+    return float(eigvalsh_tridiagonal(diagonal, off, select="i", select_range=(0, 0))[0])
 
 
 def _lengths(block: Array) -> Vector:

@@ -153,7 +153,9 @@ class SparseMatrix(InMemory):
             if weight is not None:
                 rows_of = weight[piece] if self._by_rows else weight
                 scaled = sp.diags_array(rows_of) @ block
-            if self._by_rows:
+            if len(self._runs) == 1 and width == n:
+                (scaled.T @ block).toarray(out=total)
+            elif self._by_rows:
                 total[:n, :n] += (scaled.T @ block).toarray()
             else:
                 for other, right in self._pieces(inner):
@@ -204,9 +206,9 @@ class SparseMatrix(InMemory):
     @cached_property
     def longest_row(self) -> int:
         """Most stored entries of a row, or what they cannot exceed."""
-        if not self._by_rows:
-            return self.shape[1]
-        return int(np.diff(self.values.indptr).max(initial=0))
+        if self._by_rows:
+            return int(np.diff(self.values.indptr).max(initial=0))
+        return int(np.bincount(self.values.indices, minlength=1).max(initial=0))
 
     @cached_property
     def longest_column(self) -> int:
@@ -214,11 +216,14 @@ class SparseMatrix(InMemory):
         return int(self._stored(distinct=False).max(initial=0))
 
     def some_columns(self, columns: NDArray[Any], most: float) -> SparseMatrix | None:
-        """A copy of some columns; None where that may take more bytes than so many."""
+        """A copy of some columns, by columns; None where that may take more bytes than so many.
+
+        Products with the transpose, which are half of those with few columns, are faster so.
+        """
         a = self.values
         if a.data.nbytes + a.indices.nbytes > most:
             return None
-        return SparseMatrix(a[:, columns])
+        return SparseMatrix(a[:, columns].tocsc())
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of full columns, zero elsewhere; None without full columns."""
