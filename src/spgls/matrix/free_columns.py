@@ -11,7 +11,7 @@ from spgls.base.types import Array, Vector
 from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
-from spgls.matrix.squares import longest_column, longest_row, some_columns, sum_rounding
+from spgls.matrix.squares import longest_column, longest_row, some_columns, sum_rounding, unit_square
 
 __all__ = ["Columns", "FreeColumns"]
 
@@ -50,8 +50,8 @@ class Columns(Protocol):
         """``F't`` for a vector or a block of columns."""
         ...
 
-    def square(self) -> Array:
-        """``F'F`` itself."""
+    def square(self, scale: Vector, dtype: type = np.float64) -> Array:
+        """``D F'F D`` itself, for ``D = diag(scale)``, in numbers of a type."""
         ...
 
 
@@ -143,30 +143,33 @@ class FreeColumns:
             return product
         return np.concatenate([(self._constant @ t)[None], product])
 
-    def square(self) -> Array:
-        """``F'F`` itself."""
-        if self._matrix.columns is None:
-            own = self._matrix.square()
-        else:
-            own = self._by_panels()
+    def square(self, scale: Vector, dtype: type = np.float64) -> Array:
+        """``D F'F D`` itself, for ``D = diag(scale)``, in numbers of a type."""
+        lead, scaled, dense = self._lead, self._matrix, None
+        if scaled.columns is None and scaled.shift is None:
+            dense = unit_square(scaled.matrix, scaled.row, scale[lead:], dtype)
+        if dense is None:
+            dense = self._by_panels(scale[lead:], dtype)
         if self._constant is None:
-            return own
-        whole = np.empty((len(own) + 1, len(own) + 1))
-        whole[1:, 1:] = own
-        whole[0, 1:] = whole[1:, 0] = self._matrix.cross(self._constant)
-        whole[0, 0] = self._constant @ self._constant
+            return dense
+        whole = np.empty((len(scale), len(scale)), dtype=dtype)
+        whole[1:, 1:] = dense
+        del dense
+        whole[0, 1:] = whole[1:, 0] = scale[0] * scale[1:] * scaled.cross(self._constant)
+        whole[0, 0] = scale[0] ** 2 * (self._constant @ self._constant)
         return whole
 
-    def _by_panels(self) -> Array:
-        """The square of some columns of data that brings its rows."""
-        scaled = self._matrix
-        columns, shift = scaled.columns, scaled.shift
-        total = np.zeros((len(columns), len(columns))) if columns is not None else np.zeros((0, 0))
+    def _by_panels(self, scale: Vector, dtype: type) -> Array:
+        """The same of columns without a constant, of data that brings its rows."""
+        scaled, k = self._matrix, len(scale)
+        columns = slice(None) if scaled.columns is None else scaled.columns
+        total = np.zeros((k, k))
         for rows, panel in scaled.matrix.row_panels(block_length(2 * scaled.matrix.shape[1])):
             own = panel[:, columns]
-            if shift is not None:
-                own = own - shift[columns]
+            if scaled.shift is not None:
+                own = own - scaled.shift[columns]
+            own = own * scale
             if scaled.row is not None:
-                own = own * scaled.row[rows, None]
+                own *= scaled.row[rows, None]
             total += own.T @ own
-        return total
+        return total.astype(dtype, copy=False)

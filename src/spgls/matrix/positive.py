@@ -32,15 +32,15 @@ def certain_in_single(M: Array, error: float, shift: float) -> float:
     Parameters
     ----------
     M : ndarray of shape (k, k)
-        ``M~``.
+        ``M~``, in single precision, which may be overwritten.
     error : float
-        At least ``|M~ - M|``.
+        At least ``|M~ - M|``, before it was rounded to that.
     shift : float
         What is subtracted from its diagonal.
     """
     k, unit = len(M), float(np.finfo(np.float32).eps)
-    single = np.asfortranarray(M.T, dtype=np.float32)
-    rounding = unit * float(np.abs(single).sum(axis=0, dtype=np.float32).max()) + unit
+    single = M.T if M.flags.c_contiguous else np.asfortranarray(M)
+    rounding = unit * (float(np.abs(single).sum(axis=0).max()) + 1.0)
     single[np.diag_indices(k)] -= np.float32(shift)
     factor, info = spotrf(single, lower=1, clean=1, overwrite_a=1)
     if info != 0:

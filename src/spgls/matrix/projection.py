@@ -143,11 +143,22 @@ class SolvedProjection:
         leak = self.leak + self.columns.down
         return self.columns.across * (1.0 + self.stretch) + leak / least
 
-    def split(self, t: Array) -> tuple[Array, Array]:
-        """``P t``, and ``u`` with ``t - P t = F u``, of a vector or of columns."""
+    def split(self, t: Array, start: Array | None = None) -> tuple[Array, Array]:
+        """``P t``, and ``u`` with ``t - P t = F u``, of a vector or of columns.
+
+        Parameters
+        ----------
+        t : ndarray of shape (m,) or (m, w)
+            What is projected.
+        start : ndarray of shape (k,) or (k, w), optional
+            What ``u`` may be close to.
+        """
         block = t.reshape(len(t), -1)
         size = _lengths(block)
         u, rest = np.zeros((len(self._scale), block.shape[1])), block
+        if start is not None:
+            u += start.reshape(u.shape) * self.columns.lengths[:, None]
+            rest = block - self._times(self._scale[:, None] * u)
         along = self._along(rest)
         left = _lengths(along)
         for _ in range(_ROUNDS):
@@ -158,10 +169,9 @@ class SolvedProjection:
             rest = block - self._times(self._scale[:, None] * u)
             along = self._along(rest)
             now = _lengths(along)
-            if not (now < 0.5 * left).any():
-                left = now
+            better, left = (now < 0.5 * left).any(), now
+            if not better:
                 break
-            left = now
         self._remember(size, left, u)
         u *= self._scale[:, None]
         return rest.reshape(t.shape), u.reshape(-1, *t.shape[1:])
@@ -190,28 +200,30 @@ class SolvedProjection:
 
     def _descend(self, along: Array, goal: Vector, limit: int) -> tuple[Array, Array, bool]:
         """Coefficients, what is left of the right-hand side, and whether that is too much."""
-        scale = self._scale[:, None]
+        scale, room = self._scale[:, None], np.empty_like(along)
         u, left = np.zeros_like(along), along.copy()
         towards = self._preconditioned(left)
         inner, step = _inner(left, towards), towards.copy()
-        steps: list[tuple[float, float]] = []
+        open_, steps = _lengths(left) > goal, list[tuple[float, float]]()
         for _ in range(limit):
-            image = self._times(scale * step)
+            image = self._times(np.multiply(scale, step, out=room))
             length = _inner(image, image)
             # Columns that have arrived stay where they are.
-            moving = (_lengths(left) > goal) & (length > 0.0)
-            if not moving.any():
+            open_ &= length > 0.0
+            if not open_.any():
                 break
-            share = np.divide(inner, length, out=np.zeros_like(length), where=moving)
-            u += share * step
-            left -= share * self._along(image)
-            if moving[0]:
+            share = np.divide(inner, length, out=np.zeros_like(length), where=open_)
+            u += np.multiply(share, step, out=room)
+            left -= np.multiply(share, self._along(image), out=room)
+            if open_[0]:
                 steps.append((float(share[0]), float(inner[0])))
-            if not (_lengths(left) > goal).any():
-                break
             towards = self._preconditioned(left)
             now = _inner(left, towards)
-            step = towards + np.divide(now, inner, out=np.zeros_like(now), where=inner > 0.0) * step
+            open_ = (now if towards is left else _inner(left, left)) > goal**2
+            if not open_.any():
+                break
+            step *= np.divide(now, inner, out=np.zeros_like(now), where=inner > 0.0)
+            step += towards
             inner = now
         if self._factor is None:
             self._lowest = min(self._lowest, _lowest_of(steps))
@@ -258,7 +270,7 @@ class SolvedProjection:
         error = 2 * k * square_unit(m, k) + 4 * k * EPS
         with all_blas_threads():
             if self._lowest > _CLEAR:
-                shown = certain_in_single(self._square(), error, _SHARES[0] * self._lowest)
+                shown = certain_in_single(self._square(np.float32), error, _SHARES[0] * self._lowest)
                 if shown > 0.1 * self._lowest:
                     return float(np.sqrt(shown))
             trials = [share * self._lowest for share in _SHARES]
@@ -270,11 +282,9 @@ class SolvedProjection:
             found = certain_factor(self._square, 0.0, (-_SHIFT,))
         return None if found is None else found[0]
 
-    def _square(self) -> Array:
+    def _square(self, dtype: type = np.float64) -> Array:
         """``D F'F D``, but for ones in the place of zero columns, which have no part in the range."""
-        square = self.columns.square()
-        square *= self._scale
-        square *= self._scale[:, None]
+        square = self.columns.square(self._scale, dtype)
         square[np.diag_indices(len(square))] += self._scale == 0.0
         return square
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import lstsq
 
 from spgls.base.types import Array
 from spgls.matrix.lazy import ScaledMatrix
@@ -15,6 +16,8 @@ __all__ = ["SolvedMatrix"]
 
 #: So few columns are projected once and kept; of more, only what they are multiplied with is.
 _FEW = 16
+#: Numbers that are remembered of earlier products.
+_REMEMBERED = 4_000_000
 
 
 class SolvedMatrix:
@@ -33,6 +36,7 @@ class SolvedMatrix:
 
     def __init__(self, matrix: ScaledMatrix, projection: SolvedProjection) -> None:
         self.matrix, self.projection = matrix, projection
+        self._past: list[tuple[Array, Array]] = []
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,8 +50,24 @@ class SolvedMatrix:
         return self.split(np.eye(n))[0] if n <= _FEW else None
 
     def split(self, v: Array) -> tuple[Array, Array]:
-        """``P A v``, and the coefficients of the free columns in ``A v - P A v``."""
-        return self.projection.split(self.matrix.apply(v))
+        """``P A v``, and the coefficients of the free columns in ``A v - P A v``.
+
+        Those of the last vectors are remembered: what an iteration ends in is a combination of what
+        it has multiplied, and so are its coefficients.
+        """
+        t, start = self.matrix.apply(v), self._likely(v)
+        rest, u = self.projection.split(t, start)
+        if v.ndim == 1 and (len(self._past) + 1) * (len(v) + len(u)) <= _REMEMBERED:
+            self._past.append((v.copy(), u))
+        return rest, u
+
+    def _likely(self, v: Array) -> Array | None:
+        """About the coefficients, by those of earlier vectors that these are combinations of."""
+        if not self._past or v.ndim == 1:
+            return None
+        seen, found = (np.stack(part, axis=1) for part in zip(*self._past, strict=True))
+        weights = lstsq(seen, v)[0]
+        return np.asarray(found @ weights)
 
     def apply(self, v: Array) -> Array:
         """``P A v``."""

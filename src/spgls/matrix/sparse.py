@@ -153,9 +153,7 @@ class SparseMatrix(InMemory):
             if weight is not None:
                 rows_of = weight[piece] if self._by_rows else weight
                 scaled = sp.diags_array(rows_of) @ block
-            if len(self._runs) == 1 and width == n:
-                (scaled.T @ block).toarray(out=total)
-            elif self._by_rows:
+            if self._by_rows:
                 total[:n, :n] += (scaled.T @ block).toarray()
             else:
                 for other, right in self._pieces(inner):
@@ -224,6 +222,13 @@ class SparseMatrix(InMemory):
         if a.data.nbytes + a.indices.nbytes > most:
             return None
         return SparseMatrix(a[:, columns].tocsc())
+
+    def unit_square(self, row: Vector | None, column: Vector, dtype: Any) -> Array:
+        """``B'B`` for ``B = diag(row) A diag(column)``, of numbers of a type."""
+        a = sp.diags_array(column) @ self.values.T
+        if row is not None:
+            a = a @ sp.diags_array(row)
+        return np.asarray((a @ a.T).astype(dtype).toarray())
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of full columns, zero elsewhere; None without full columns."""

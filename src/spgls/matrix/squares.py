@@ -18,6 +18,7 @@ __all__ = [
     "some_columns",
     "sum_rounding",
     "total_square",
+    "unit_square",
 ]
 
 #: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
@@ -82,6 +83,14 @@ def some_columns(matrix: Matrix, columns: np.ndarray, most: float) -> Matrix | N
     """A copy of some columns, where the data is stored so that it takes few bytes; else None."""
     own = getattr(matrix, "some_columns", None)
     return None if own is None else own(columns, most)
+
+
+def unit_square(
+    matrix: Matrix, row: Vector | None, column: Vector, dtype: type
+) -> Array | None:
+    """``B'B`` for ``B = diag(row) A diag(column)``, where the data knows a fast way; else None."""
+    own = getattr(matrix, "unit_square", None)
+    return None if own is None else own(row, column, dtype)
 
 
 def dense_squares(panel: np.ndarray, weight: Vector | None, shift: Vector | None) -> Vector:

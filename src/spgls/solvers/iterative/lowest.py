@@ -97,6 +97,7 @@ def lowest_pair(
     """
     q = generator.normal(size=problem.size)
     q /= np.linalg.norm(q)
+    before = q
     basis = Basis(problem.size)
     diagonal: list[float] = []
     off: list[float] = []
@@ -104,8 +105,11 @@ def lowest_pair(
         basis.append(q)
         w = problem.product(q)
         diagonal.append(float(q @ w))
-        for _ in range(2):
-            w -= basis.combine(basis.inner(w))
+        # First what is large, then all, where hardly anything is left to find.
+        w -= diagonal[-1] * q
+        if off:
+            w -= off[-1] * before
+        w -= basis.combine(basis.inner(w))
         beta = float(np.linalg.norm(w))
         if not np.isfinite(beta):
             # Numbers beyond double precision: nothing is known.
@@ -128,7 +132,7 @@ def lowest_pair(
                 error = rounding if ended else error
                 return LowestPair(value, error, vector / np.linalg.norm(vector), floor)
         off.append(beta)
-        q = w / beta
+        before, q = q, w / beta
 
 
 def floor_of(d: Vector, e: Vector, value: float, size: int) -> float:
