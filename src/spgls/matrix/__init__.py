@@ -8,7 +8,7 @@ from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.free_columns import FreeColumns
 from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
 from spgls.matrix.pieces import BLOCK_BYTES, Rows, block_length
-from spgls.matrix.projection import BasisProjection, SolvedProjection
+from spgls.matrix.projection import FACTORISED, BasisProjection, SolvedProjection
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.solved import SolvedMatrix
 from spgls.matrix.sparse import SparseMatrix
@@ -17,6 +17,7 @@ from spgls.matrix.work import Work
 
 __all__ = [
     "BLOCK_BYTES",
+    "FACTORISED",
     "BasisProjection",
     "BlockedMatrix",
     "DenseMatrix",

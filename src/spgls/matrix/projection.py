@@ -20,14 +20,15 @@ from scipy.linalg import eigvalsh_tridiagonal, solve_triangular
 
 from spgls.base.threads import all_blas_threads
 from spgls.base.types import EPS, Array, Vector
-from spgls.base.vector import norm
+from spgls.base.vector import dot, norm
 from spgls.matrix.free_columns import Columns
 from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
 
 __all__ = ["BasisProjection", "Projection", "SolvedProjection"]
 
-#: What is left along unit columns, over the length of what was projected, that is aimed at.
-TARGET = 1e-13
+#: What is left along unit columns, over the length of what was projected, that is aimed at, unless
+#: rounding of the products that measure it is more.
+_TARGET = 1e-13
 #: Times that an iteration is begun anew from a fresh residual.
 _ROUNDS = 4
 #: Products after which an iteration is slow, and after which it is given up.
@@ -109,7 +110,7 @@ class SolvedProjection:
         lengths = columns.lengths
         self._scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
         self._factor: Array | None = None
-        self._lowest = 1.0
+        self._lowest, self._target = 1.0, max(_TARGET, columns.down)
         self.leak = self.stretch = 0.0
         self.poor = False
 
@@ -162,9 +163,9 @@ class SolvedProjection:
         along = self._along(rest)
         left = _lengths(along)
         for _ in range(_ROUNDS):
-            if not (left > TARGET * size).any():
+            if not (left > self._target * size).any():
                 break
-            u += self._solve(along, 0.5 * TARGET * size)
+            u += self._solve(along, 0.5 * self._target * size)
             # Afresh: what a recurrence says of it is worth no more than its digits.
             rest = block - self._times(self._scale[:, None] * u)
             along = self._along(rest)
@@ -186,7 +187,7 @@ class SolvedProjection:
             leak = float((left[there] / size[there]).max())
             stretch = float((np.abs(u).sum(axis=0)[there] / size[there]).max())
             self.leak, self.stretch = max(self.leak, leak), max(self.stretch, stretch)
-            self.poor = self.poor or leak > 10 * TARGET
+            self.poor = self.poor or leak > 10 * self._target
 
     def _solve(self, along: Array, goal: Vector) -> Array:
         """Conjugate gradients on ``D F'F D``, all columns at once; with a factor where slow."""
@@ -306,4 +307,6 @@ def _lengths(block: Array) -> Vector:
 
 
 def _inner(a: Array, b: Array) -> Vector:
+    if a.shape[1] == 1:
+        return np.array([dot(a[:, 0], b[:, 0])])
     return np.asarray(np.einsum("ij,ij->j", a, b))

@@ -23,6 +23,10 @@ class Work:
         Whether the entries of a product are found by index, one after another.
     square, row_square : float
         What ``A'A`` and ``AA'`` take, in multiplications of dense matrices.
+    free : int
+        Columns beside these whose coefficients are free.
+    moments : float
+        What the squares of all columns take, where some are free.
     """
 
     rows: int
@@ -32,9 +36,17 @@ class Work:
     by_index: bool
     square: float
     row_square: float
+    free: int = 0
+    moments: float = 0.0
 
     def of_columns(self, count: int) -> Work:
         """The same for some of the columns; a pass still reads all of them."""
         share = count / max(self.columns, 1)
-        square, row_square = share**2 * self.square, share * self.row_square
-        return replace(self, columns=count, square=square, row_square=row_square)
+        return replace(
+            self,
+            columns=count,
+            square=share**2 * self.square,
+            row_square=share * self.row_square,
+            free=self.columns - count,
+            moments=self.square,
+        )

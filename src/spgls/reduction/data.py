@@ -39,7 +39,7 @@ from spgls.matrix.lazy import ROUNDING
 from spgls.reduction.layout import Layout, times
 from spgls.reduction.sums import Origin, Sizes
 
-__all__ = ["GameData", "NullSpace", "read_null_space"]
+__all__ = ["GameData", "NullSpace", "basis_bytes", "read_null_space", "takes_basis"]
 
 #: Squaring no more multiplications than this, free columns get a basis.
 _FEW_FREE = 2e7
@@ -50,6 +50,16 @@ _PREDICTED = "predictions"
 
 #: Whether predictors may use directions in which the rows never vary.
 NullSpace: TypeAlias = Literal["use", "avoid"]
+
+
+def takes_basis(rows: int, free: int) -> bool:
+    """Whether so few columns are free that a basis of them is made."""
+    return rows * free * free <= _FEW_FREE
+
+
+def basis_bytes(rows: int, free: int) -> float:
+    """Memory that a basis of free columns takes while it is made."""
+    return _BASIS_BYTES * rows * free
 
 
 def read_null_space(null_space: Any) -> bool:
@@ -219,10 +229,9 @@ class GameData:
         """``P``, what it leaves of ``S^{1/2}[y, z]``, and free coefficients of what it removes."""
         targets = times(self.root_weight, np.array(self.centred).T)
         m, f = self.matrix.shape[0], len(self.layout.immutable)
-        if not f or m * f * f <= _FEW_FREE:
+        if takes_basis(m, f):
             return self._by_basis(targets)
         self.check_finite()
-        needed, room = _BASIS_BYTES * m * f, _BASIS_SHARE * available_memory()
         columns = FreeColumns.of(
             self.matrix,
             self.layout.immutable,
@@ -231,7 +240,7 @@ class GameData:
         )
         solved = SolvedProjection(columns)
         left, free = solved.split(targets)
-        if solved.poor and needed <= room:
+        if solved.poor and basis_bytes(m, f) <= _BASIS_SHARE * available_memory():
             return self._by_basis(targets)
         return solved, left, free
 

@@ -10,9 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log10
 
-from spgls.matrix import Work
+from spgls.matrix import FACTORISED, Work
+from spgls.reduction.data import basis_bytes, takes_basis
 
-__all__ = ["Cost", "decomposition_seconds", "krylov_cost", "krylov_pass", "spectral_cost"]
+__all__ = [
+    "Cost",
+    "FreeCost",
+    "decomposition_seconds",
+    "free_cost",
+    "krylov_cost",
+    "krylov_pass",
+    "spectral_cost",
+]
 
 #: Bytes a second that one core reads.
 _READ = 15e9
@@ -30,6 +39,9 @@ _GAME, _FURTHER_GAME, _FURTHER_PROJECTION = 5e-4, 1e-4, 5e-4
 _PASS = 1.3e-4
 #: Passes that a game takes on data of moderate condition, and more for each decade of games.
 _PASSES, _MORE_PASSES = 4.0, 4.0
+#: Factorisations of free columns on the way to a basis and its accuracy, and products with them in
+#: a projection by least squares.
+_BASES, _INNER = 20.0, 60.0
 #: Growth of speed with the number of cores: of memory, and of everything else.
 _MEMORY_GROWTH, _GROWTH = 0.7, 0.9
 
@@ -48,12 +60,21 @@ def spectral_cost(work: Work, games: int, threads: int) -> Cost:
     side, cores = min(m, n), float(threads**_GROWTH)
     square, bring = (work.row_square, _BY_COLUMNS) if m < n else (work.square, _BY_ROWS)
     rate = _MULTIPLY * cores * side / (side + _HALF) if side else 1.0
-    reduce = square / 2 / rate + bring * work.entries / cores
+    free = free_cost(work, threads)
+    extra, fixed = 0.0, 0.0
+    if work.free and m < n:
+        extra, fixed = free.setup + n * free.each, free.memory
+    elif work.free:
+        # All columns are squared, and the free ones are decomposed to be eliminated.
+        square, everything = work.moments, float(n + work.free)
+        extra = 2.0 * work.free**3 / (_DECOMPOSE * cores)
+        fixed = 8.0 * 4.0 * (everything**2 - side**2)
+    reduce = extra + square / 2 / rate + bring * work.entries / cores
     decompose = decomposition_seconds(side, threads)
     small = _GAME + _FURTHER_GAME * (games - 1)
     # The square, its vectors and room to find them; rows are squared in pieces of columns.
     squares = 4.9 if m < n else 4.0
-    memory = 8.0 * (squares * side**2 + (games + 4) * n + 3 * m) + 4.5e6
+    memory = 8.0 * (squares * side**2 + (games + 4) * n + 3 * m) + 4.5e6 + fixed
     return Cost(reduce + decompose + small, memory)
 
 
@@ -62,13 +83,41 @@ def decomposition_seconds(side: int, threads: int) -> float:
     return side**3 / (_DECOMPOSE * float(threads**_GROWTH)) + _REFLECT * side**2
 
 
-def krylov_pass(work: Work, threads: int) -> float:
-    """Seconds of one product, with two columns unless entries are found by index."""
+@dataclass(frozen=True)
+class FreeCost:
+    """What projecting free columns away takes: seconds to begin with and for each column."""
+
+    setup: float
+    each: float
+    memory: float
+
+
+def free_cost(work: Work, threads: int) -> FreeCost:
+    """By a basis of few columns, or by least squares."""
+    m, f, cores = work.rows, work.free, float(threads**_GROWTH)
+    if not f:
+        return FreeCost(0.0, 0.0, 0.0)
+    if takes_basis(m, f):
+        return FreeCost(_BASES * m * f**2 / _MULTIPLY, 32.0 * m * f / _READ, basis_bytes(m, f))
+    proof, memory = 0.0, 8.0 * (12 * f + 6 * m)
+    if f <= FACTORISED:
+        proof, memory = f**3 / 3 / (_MULTIPLY * cores), memory + 12.0 * f**2
+    share = f / (f + work.columns)
+    return FreeCost(proof, _INNER * share * _read(work, threads), memory)
+
+
+def _read(work: Work, threads: int) -> float:
+    """Seconds of one product with the data alone."""
     cores = float(threads**_GROWTH)
     if work.by_index:
         return work.entries / (_FETCH * cores)
     read = 1.2 * work.bytes / (_READ * float(threads**_MEMORY_GROWTH))
     return read + _ROW * work.rows / cores
+
+
+def krylov_pass(work: Work, threads: int) -> float:
+    """Seconds of one product, with two columns unless entries are found by index."""
+    return _read(work, threads) + free_cost(work, threads).each
 
 
 def krylov_cost(work: Work, games: int, threads: int) -> Cost:
@@ -80,4 +129,7 @@ def krylov_cost(work: Work, games: int, threads: int) -> Cost:
     orthogonalise = 8.0 * work.columns * columns**2 / _READ
     small = _PASS * passes + _GAME + _FURTHER_PROJECTION * (games - 1)
     memory = 8.0 * work.columns * (2 * columns + 8 + games) + 8.0 * 6 * work.rows + 1e6
-    return Cost(passes * width * krylov_pass(work, threads) + orthogonalise + small, memory)
+    # Labels, goals and the predictor found are projected too.
+    free = free_cost(work, threads)
+    seconds = passes * width * krylov_pass(work, threads) + free.setup + 3 * free.each
+    return Cost(seconds + orthogonalise + small, memory + free.memory)
