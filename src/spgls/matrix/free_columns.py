@@ -17,6 +17,8 @@ __all__ = ["Columns", "FreeColumns"]
 
 #: Columns are copied out of sparse data while that takes no more bytes than this.
 _COPY = 1e8
+#: Largest whole number among data that is combined without rounding error.
+_WHOLE = 2.0**20
 
 
 class Columns(Protocol):
@@ -52,6 +54,10 @@ class Columns(Protocol):
 
     def square(self, scale: Vector, dtype: type = np.float64) -> Array:
         """``D F'F D`` itself, for ``D = diag(scale)``, in numbers of a type."""
+        ...
+
+    def combine(self, whole: Array) -> Array | None:
+        """``F whole`` without rounding error, constants left out; None where there would be some."""
         ...
 
 
@@ -158,6 +164,26 @@ class FreeColumns:
         whole[0, 1:] = whole[1:, 0] = scale[0] * scale[1:] * scaled.cross(self._constant)
         whole[0, 0] = scale[0] ** 2 * (self._constant @ self._constant)
         return whole
+
+    def combine(self, whole: Array) -> Array | None:
+        """Combinations of the columns by whole numbers, without weights and rounding error.
+
+        What is constant is left out where a constant is among the columns. None unless the data
+        are whole numbers too.
+        """
+        scaled, lead = self._matrix, self._lead
+        columns = slice(None) if scaled.columns is None else scaled.columns
+        out = np.zeros((scaled.shape[0], whole.shape[1]))
+        for rows, panel in scaled.matrix.row_panels(block_length(2 * scaled.matrix.shape[1])):
+            own = panel[:, columns]
+            if not (np.abs(own) < _WHOLE).all() or (own != np.rint(own)).any():
+                return None
+            out[rows] = own @ whole[lead:]
+        if lead:
+            # The constant's own combination must come out as such, others up to a multiple of it.
+            out += whole[0]
+            out[:, whole[0] == 0.0] -= out[:1, whole[0] == 0.0]
+        return out
 
     def _by_panels(self, scale: Vector, dtype: type) -> Array:
         """The same of columns without a constant, of data that brings its rows."""

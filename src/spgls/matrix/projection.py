@@ -23,6 +23,7 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import dot, norm
 from spgls.matrix.free_columns import Columns
 from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
+from spgls.matrix.spanned import spanning_columns
 
 __all__ = ["BasisProjection", "Projection", "SolvedProjection"]
 
@@ -38,6 +39,8 @@ FACTORISED = 3200
 #: What a factor is to prove of the least eigenvalue of squared unit columns, over what it seems to
 #: be, and least eigenvalues for which single precision is tried.
 _SHARES, _CLEAR = (0.5, 0.1, 1e-2), 0.02
+#: The same of columns that are left when dependent ones are taken away, about which less is known.
+_SOME = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
 #: What is taken off the diagonal for a factor that only has to precondition.
 _SHIFT = 1e-7
 
@@ -276,7 +279,17 @@ class SolvedProjection:
                     return float(np.sqrt(shown))
             trials = [share * self._lowest for share in _SHARES]
             found = certain_factor(self._square, error, trials)
+            if found is None:
+                found = self._without_dependent(error)
         return 0.0 if found is None else float(np.sqrt(found[1]))
+
+    def _without_dependent(self, error: float) -> tuple[Array, float] | None:
+        """The same of some columns that span all: they see no less of what is left along any."""
+        kept = spanning_columns(self._square(), self._scale, self.columns.combine)
+        if kept is None:
+            return None
+        some = np.ix_(kept, kept)
+        return certain_factor(lambda: self._square()[some], error, _SOME)
 
     def _preconditioner(self) -> Array | None:
         with all_blas_threads():

@@ -157,13 +157,20 @@ def make_plan(
         choice, reason = "spectral", "Nothing else fits." if n else "There is nothing to change."
     elif krylov.seconds > _PROMISE * exact.seconds:
         choice, reason = "spectral", "Decomposing takes less than multiplying would."
-    elif mixed and exact.seconds <= (_BEARABLE if n <= _FEW else _SOON if n <= m else 0.0):
+    elif mixed and exact.seconds <= _bearable(work):
         choice, reason = "spectral", "A proof against populations takes squared columns anyway."
     else:
         choice, reason = "krylov", "Multiplying takes less than decomposing would."
         left = _PATIENCE * exact.seconds / max(krylov_pass(work, cores), 1e-6)
         patience = max(20, int(min(left, 1e6)))
     return Plan(choice, reason, options, cores, room, patience)
+
+
+def _bearable(work: Work) -> float:
+    """Seconds that a decomposition may take where a proof takes squared columns anyway."""
+    if work.columns <= _FEW and work.free <= _FEW:
+        return _BEARABLE
+    return _SOON if work.columns <= work.rows else 0.0
 
 
 def _option(solver: str, how: str, cost: Cost, room: float) -> Option:
