@@ -35,6 +35,11 @@ class Columns(Protocol):
         ...
 
     @property
+    def lead(self) -> int:
+        """One if a constant comes first, else zero."""
+        ...
+
+    @property
     def across(self) -> float:
         """Rounding of a sum over a row, in units of its terms."""
         ...
@@ -100,14 +105,15 @@ class FreeColumns:
         return cls(ScaledMatrix(matrix, root, columns, None, shift), ones)
 
     @property
-    def _lead(self) -> int:
+    def lead(self) -> int:
+        """One if a constant comes first, else zero."""
         return int(self._constant is not None)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         m, k = self._matrix.shape
-        return m, self._lead + k
+        return m, self.lead + k
 
     @cached_property
     def lengths(self) -> Vector:
@@ -121,14 +127,14 @@ class FreeColumns:
     @cached_property
     def across(self) -> float:
         """Rounding of a sum over a row, in units of its terms."""
-        return sum_rounding(longest_row(self._matrix.matrix) + self._lead)
+        return sum_rounding(longest_row(self._matrix.matrix) + self.lead)
 
     @cached_property
     def down(self) -> float:
         """Rounding of ``F't`` for columns of unit length, in units of the length of ``t``."""
         m, k = self._matrix.shape
         each = sum_rounding(m if self._matrix.shift is not None else self._longest)
-        return float(np.hypot(np.sqrt(k) * each, self._lead * sum_rounding(m)))
+        return float(np.hypot(np.sqrt(k) * each, self.lead * sum_rounding(m)))
 
     @property
     def _longest(self) -> int:
@@ -151,7 +157,7 @@ class FreeColumns:
 
     def square(self, scale: Vector, dtype: type = np.float64) -> Array:
         """``D F'F D`` itself, for ``D = diag(scale)``, in numbers of a type."""
-        lead, scaled, dense = self._lead, self._matrix, None
+        lead, scaled, dense = self.lead, self._matrix, None
         if scaled.columns is None and scaled.shift is None:
             dense = unit_square(scaled.matrix, scaled.row, scale[lead:], dtype)
         if dense is None:
@@ -168,10 +174,10 @@ class FreeColumns:
     def combine(self, whole: Array) -> Array | None:
         """Combinations of the columns by whole numbers, without weights and rounding error.
 
-        What is constant is left out where a constant is among the columns. None unless the data
-        are whole numbers too.
+        Beside a constant they are zero if they are constant, and not zero where the constant itself
+        was to be spanned. None unless the data are whole numbers too.
         """
-        scaled, lead = self._matrix, self._lead
+        scaled, lead = self._matrix, self.lead
         columns = slice(None) if scaled.columns is None else scaled.columns
         out = np.zeros((scaled.shape[0], whole.shape[1]))
         for rows, panel in scaled.matrix.row_panels(block_length(2 * scaled.matrix.shape[1])):
@@ -180,9 +186,9 @@ class FreeColumns:
                 return None
             out[rows] = own @ whole[lead:]
         if lead:
-            # The constant's own combination must come out as such, others up to a multiple of it.
-            out += whole[0]
-            out[:, whole[0] == 0.0] -= out[:1, whole[0] == 0.0]
+            level = out[:1].copy()
+            out -= level
+            out += (whole[:1] != 0.0) & (level == 0.0)
         return out
 
     def _by_panels(self, scale: Vector, dtype: type) -> Array:

@@ -38,7 +38,7 @@ _SLOW, _MOST = 250, 2000
 FACTORISED = 3200
 #: What a factor is to prove of the least eigenvalue of squared unit columns, over what it seems to
 #: be, and least eigenvalues for which single precision is tried.
-_SHARES, _CLEAR = (0.5, 0.1, 1e-2), 0.02
+_SHARES, _CLEAR = (0.5, 1e-1, 1e-2, 1e-4, 1e-6), 0.02
 #: The same of columns that are left when dependent ones are taken away, about which less is known.
 _SOME = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
 #: What is taken off the diagonal for a factor that only has to precondition.
@@ -285,7 +285,9 @@ class SolvedProjection:
 
     def _without_dependent(self, error: float) -> tuple[Array, float] | None:
         """The same of some columns that span all: they see no less of what is left along any."""
-        kept = spanning_columns(self._square(), self._scale, self.columns.combine)
+        kept = spanning_columns(
+            self._square(), self._scale, self.columns.lead, self.columns.combine
+        )
         if kept is None:
             return None
         some = np.ix_(kept, kept)

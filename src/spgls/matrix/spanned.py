@@ -24,7 +24,7 @@ _DENOMINATORS, _CLOSE, _WHOLE = (1, 2, 3, 4, 6, 12, 60), 1e-3, 2.0**20
 
 
 def spanning_columns(
-    square: Array, scale: Vector, combine: Callable[[Array], Array | None]
+    square: Array, scale: Vector, lead: int, combine: Callable[[Array], Array | None]
 ) -> np.ndarray | None:
     """Columns whose range certainly holds all others; None where that is not shown.
 
@@ -34,6 +34,9 @@ def spanning_columns(
         ``D F'F D``, which may be overwritten.
     scale : ndarray of shape (k,)
         Diagonal of ``D``.
+    lead : int
+        One if the first column is a constant, else zero. What others are spanned by up to a
+        constant they are spanned by.
     combine : callable
         Combinations of the columns by whole numbers, a column each, without rounding error; None
         where they would have some.
@@ -47,6 +50,8 @@ def spanning_columns(
     there = scale[rest] > 0.0
     rest, weights = rest[there], weights[:, there]
     weights = weights * scale[kept][:, None] / scale[rest]
+    if lead:
+        weights[kept == 0] = 0.0
     whole = np.zeros((k, len(rest)))
     for j, column in enumerate(weights.T):
         common = _denominator(column)
