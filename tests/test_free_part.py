@@ -202,7 +202,8 @@ def test_games_as_by_a_decomposition(solved, kind, intercept, weighted, immutabl
     for gamma in (0.3, Population.mixed(1.0, honest=0.5)):
         found = solve(X, y, z, gamma, solver="krylov", **options)
         best = solve(X, y, z, gamma, solver="spectral", **options)
-        assert found.status.ok and found.certificate.kind == "proved"
+        assert found.status.ok
+        assert found.certificate.kind == "proved"
         assert found.objective == pytest.approx(best.objective, rel=1e-8)
         own = found.intercept if intercept else None
         told = certify(
@@ -288,7 +289,9 @@ def test_sparse_data_with_many_immutable_columns(immutable, monkeypatch):
     X, y, z, price = large(20_000, 3_000, 0.002, immutable)
     counted = []
     times = FreeColumns.apply
-    monkeypatch.setattr(FreeColumns, "apply", lambda self, u: (counted.append(1), times(self, u))[1])
+    monkeypatch.setattr(
+        FreeColumns, "apply", lambda self, u: (counted.append(1), times(self, u))[1]
+    )
     found, memory = peak(lambda: solve(X, y, z, 1.0, feature_cost=price))
     assert found.status is Status.OPTIMAL
     assert found.certificate.kind == "proved"

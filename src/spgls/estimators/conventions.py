@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from html import escape
 from typing import Any, TypeVar
@@ -16,6 +16,8 @@ from sklearn.utils.validation import validate_data
 from spgls.base.types import Vector
 from spgls.base.validation import as_numbers, check_rng, check_vector, refuse_lazy
 from spgls.matrix import refuse_matrix_object
+from spgls.matrix.squares import column_squares
+from spgls.reduction.data import GameData
 from spgls.solvers import Solution, Status, Step
 
 try:
@@ -42,6 +44,7 @@ __all__ = [
     "all_or_nothing",
     "doubt_of_idle_goals",
     "doubt_of_scale",
+    "doubts_of_reach",
     "html_table",
     "read_again",
     "read_random_state",
@@ -56,6 +59,10 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 _TABLE = "a table of numbers (array, data frame or SciPy sparse matrix)"
 #: What is taken as it comes: rows of either precision, stored by rows or columns if sparse.
 READS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
+#: Providers who close more of the gap to their goals than this are predicted by their goals.
+_STRONG = 0.95
+#: Predictions that vary less than this, squared, of what columns make of them alone cancel.
+_HARDLY = 1e-6
 #: Goals further from the labels than this many of their standard deviations are on another scale.
 _FAR = 10.0
 #: Goals closer to the labels than this share of the largest number are the labels, up to rounding.
@@ -225,6 +232,47 @@ def doubt_of_idle_goals(
         f"these providers want nothing but a correct prediction. {advice} If people do want "
         "the truth, this game is the right one, and the warning can be ignored."
     )
+
+
+def doubts_of_reach(solution: Solution, data: GameData) -> Iterator[str]:
+    """Tell of an optimum that rests on people or on directions that can hardly be relied on."""
+    if not solution.status.ok:
+        # The status says what is wrong.
+        return
+    alpha = np.atleast_1d(solution.alpha)
+    least = float(alpha.min(initial=np.inf, where=alpha > 0.0))
+    pull = 1.0 if np.isinf(least) else least / (1.0 + least)
+    if alpha.any() and pull > _STRONG:
+        yield (
+            f"Strategic providers close {100 * pull:.3g}% of the gap to their goals: what the "
+            "model predicts for them is their goal, nearly, and says little about their data. "
+            "Pass a larger gamma, a larger honest_share, or a ridge."
+        )
+    shown = _shown(solution, data)
+    if shown < _HARDLY:
+        yield (
+            "Most of the coefficients' norm lies in directions in which the data hardly varies: "
+            f"predictions vary by {np.sqrt(shown):.1e} of what the changeable columns would make "
+            "them vary one by one. Rows that do vary there, such as an unseen category, are "
+            "predicted far from any label. Leave out one of the columns that depend on each "
+            "other, or pass a ridge."
+        )
+
+
+def _shown(solution: Solution, data: GameData) -> float:
+    """How much predictions vary, over what the changeable columns would add up to alone.
+
+    At most a small number where more than half of the norm, in units of the columns, lies along
+    singular directions below twice that number.
+    """
+    own = np.zeros_like(solution.coef)
+    own[data.layout.changeable] = solution.coef[data.layout.changeable]
+    if not own.any():
+        return 1.0
+    mean = data.mean_row if data.layout.fit_intercept else None
+    linear = data.matrix.apply(own, mean)
+    alone = float(np.square(own) @ column_squares(data.matrix, data.weight, mean))
+    return data.loss(linear) / alone if alone > 0.0 else 1.0
 
 
 def warn_of(doubts: Iterable[str | None]) -> None:

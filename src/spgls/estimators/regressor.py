@@ -18,6 +18,7 @@ from spgls.estimators.conventions import (
     all_or_nothing,
     doubt_of_idle_goals,
     doubt_of_scale,
+    doubts_of_reach,
     read_again,
     read_rows,
     warn_of,
@@ -196,7 +197,9 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         terms = self._read_terms()
         data, table = self._read_data(X, y, z, sample_weight)
         warn_of(self._doubts(data))
-        warn_of_status(self._solve(terms, data, table, X, y))
+        solution = self._solve(terms, data, table, X, y)
+        warn_of_status(solution)
+        warn_of(doubts_of_reach(solution, data))
         return self
 
     def _doubts(self, data: GameData) -> tuple[str | None, ...]:

@@ -11,7 +11,13 @@ from spgls.base.types import Array, Vector
 from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
-from spgls.matrix.squares import longest_column, longest_row, some_columns, sum_rounding, unit_square
+from spgls.matrix.squares import (
+    longest_column,
+    longest_row,
+    some_columns,
+    sum_rounding,
+    unit_square,
+)
 
 __all__ = ["Columns", "FreeColumns"]
 
@@ -62,7 +68,7 @@ class Columns(Protocol):
         ...
 
     def combine(self, whole: Array) -> Array | None:
-        """``F whole`` without rounding error, constants left out; None where there would be some."""
+        """``F whole`` without rounding error, less constants; None where there would be some."""
         ...
 
 
@@ -164,7 +170,7 @@ class FreeColumns:
             dense = self._by_panels(scale[lead:], dtype)
         if self._constant is None:
             return dense
-        whole = np.empty((len(scale), len(scale)), dtype=dtype)
+        whole: Array = np.empty((len(scale), len(scale)), dtype=dtype)
         whole[1:, 1:] = dense
         del dense
         whole[0, 1:] = whole[1:, 0] = scale[0] * scale[1:] * scaled.cross(self._constant)

@@ -26,8 +26,8 @@ def certain_in_single(M: Array, error: float, shift: float) -> float:
     """What no eigenvalue of ``M`` is below, by a factor of ``M~ - shift`` in single precision.
 
     Half the time of :func:`certain_factor`, for matrices far from singular; zero or less where
-    nothing is shown. The factor ``L`` is exact for a matrix that differs by ``(k + 1) u |L||L'|`` at
-    most, and the norm of that is at most ``|L|_1 |L|_inf`` times as large.
+    nothing is shown. The factor ``L`` is exact for a matrix that differs by at most
+    ``(k + 1) u |L||L'|``, and the norm of that is at most ``(k + 1) u |L|_1 |L|_inf``.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ class BasisProjection:
     @property
     def rank(self) -> int:
         """Columns of the basis."""
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
     def apply(self, t: Array) -> Array:
         """``P t``; what rounding left along the basis is removed once more."""
@@ -274,7 +274,9 @@ class SolvedProjection:
         error = 2 * k * square_unit(m, k) + 4 * k * EPS
         with all_blas_threads():
             if self._lowest > _CLEAR:
-                shown = certain_in_single(self._square(np.float32), error, _SHARES[0] * self._lowest)
+                shown = certain_in_single(
+                    self._square(np.float32), error, _SHARES[0] * self._lowest
+                )
                 if shown > 0.1 * self._lowest:
                     return float(np.sqrt(shown))
             trials = [share * self._lowest for share in _SHARES]
@@ -299,7 +301,7 @@ class SolvedProjection:
         return None if found is None else found[0]
 
     def _square(self, dtype: type = np.float64) -> Array:
-        """``D F'F D``, but for ones in the place of zero columns, which have no part in the range."""
+        """``D F'F D``, with ones for columns of zeros, which have no part in the range."""
         square = self.columns.square(self._scale, dtype)
         square[np.diag_indices(len(square))] += self._scale == 0.0
         return square

@@ -1,7 +1,7 @@
 """Columns that others span exactly, shown in whole numbers.
 
-Dependence among the columns of a table is mostly of one kind: dummies that add up to a constant, and
-sums of other columns. A factor with pivots suggests which columns the others span, and by which
+Dependence among the columns of a table is mostly of one kind: dummies that add up to a constant,
+and sums of other columns. A factor with pivots suggests which columns the others span, and by which
 weights; rounded to small fractions, these are checked without rounding error.
 """
 

@@ -85,9 +85,7 @@ def some_columns(matrix: Matrix, columns: np.ndarray, most: float) -> Matrix | N
     return None if own is None else own(columns, most)
 
 
-def unit_square(
-    matrix: Matrix, row: Vector | None, column: Vector, dtype: type
-) -> Array | None:
+def unit_square(matrix: Matrix, row: Vector | None, column: Vector, dtype: type) -> Array | None:
     """``B'B`` for ``B = diag(row) A diag(column)``, where the data knows a fast way; else None."""
     own = getattr(matrix, "unit_square", None)
     return None if own is None else own(row, column, dtype)

@@ -313,7 +313,8 @@ class GameData:
     @property
     def same(self) -> float:
         """Labels and goals closer than this, after projection, are equal; in units of both."""
-        return max(ROUNDING, 4 * self.free.leak) if self._solves else ROUNDING
+        free = self.free
+        return max(ROUNDING, 4 * free.leak) if isinstance(free, SolvedProjection) else ROUNDING
 
     @property
     def _solves(self) -> bool:

@@ -56,7 +56,11 @@ class Layout:
 
     def priced(self, own: Array) -> Array:
         """``v`` from coefficients of changeable columns; vectors or blocks."""
-        return own if self.price is None else own / (self.price if own.ndim == 1 else self.price[:, None])
+        return (
+            own
+            if self.price is None
+            else own / (self.price if own.ndim == 1 else self.price[:, None])
+        )
 
     def coefficients(self, v: Array, fixed: Array) -> Array:
         """``w`` from the changeable part ``v`` and the coefficients of immutable columns.

@@ -168,9 +168,7 @@ class Fresh:
         """What rounding is measured by; one read of the data."""
         return Rulers.of(self.data)
 
-    def product(
-        self, x: Array, y: Vector, z: Vector, image: Array | None = None
-    ) -> tuple[Array, Array, Array]:
+    def product(self, x: Array, y: Vector, z: Vector) -> tuple[Array, Array, Array]:
         """``A'P r``, ``|r|^2`` and ``[y, z]'P r`` for ``r = P(A x + z - y)``, in one read.
 
         Parameters
@@ -179,16 +177,12 @@ class Fresh:
             Coefficients.
         y, z : ndarray of shape (G,)
             How often labels are subtracted and goals added.
-        image : ndarray of shape (m, G), optional
-            ``P A x``, where it was formed for these predictors already.
         """
         data = self.data
         targets, _ = data.projected_targets
         matrix = data.projected
         if isinstance(matrix, SolvedMatrix):
-            r = matrix.apply(x) if image is None else image
-            r = r + targets @ np.vstack([-y, z])
-            return matrix.matrix.cross(r), _inner(r, r), targets.T @ r
+            return self._from_image(matrix.apply(x), y, z)
         assert isinstance(data.free, BasisProjection)
         basis, f = data.free.basis, data.free.rank
         overlap = matrix.overlap if isinstance(matrix, ProjectedMatrix) else np.zeros((len(x), 0))
@@ -216,18 +210,26 @@ class Fresh:
             Strengths.
         """
         s, c, x = self._points(coef, gamma)
-        image = self.image(coef)
-        slope, square, (_, goal) = self.product(
-            x, np.ones_like(c), c, None if image is None else s * image
-        )
+        slope, square, (_, goal) = self.product_of(coef, s, np.ones_like(c), c)
         return Residuals(gamma, s, c, x, square, *self.doubt(x, c, square), slope, goal)
 
-    def image(self, coef: Array) -> Array | None:
-        """``P A v`` of predictors, where finding their free coefficients has formed it."""
-        data, layout = self.data, self.data.layout
-        if not isinstance(data.projected, SolvedMatrix):
-            return None
-        return data.projected_predictions(layout.priced(coef[layout.changeable]))[0]
+    def product_of(
+        self, coef: Array, s: Vector | float, y: Vector, z: Vector
+    ) -> tuple[Array, Array, Array]:
+        """:meth:`product` at ``x = s v`` of predictors, whose predictions may be known already."""
+        layout = self.data.layout
+        v = layout.priced(coef[layout.changeable])
+        if not isinstance(self.data.projected, SolvedMatrix):
+            return self.product(s * v, y, z)
+        # Finding the free coefficients has formed it.
+        return self._from_image(s * self.data.projected_predictions(v)[0], y, z)
+
+    def _from_image(self, image: Array, y: Vector, z: Vector) -> tuple[Array, Array, Array]:
+        """The same from ``P A x``, where no basis of what ``P`` removes is known."""
+        matrix, (targets, _) = self.data.projected, self.data.projected_targets
+        assert isinstance(matrix, SolvedMatrix)
+        r = image + targets @ np.vstack([-y, z])
+        return matrix.matrix.cross(r), _inner(r, r), targets.T @ r
 
     def _points(self, coef: Array, gamma: Vector) -> tuple[Vector, Vector, Array]:
         """``s``, ``c`` and ``x`` of predictors."""

@@ -20,6 +20,7 @@ from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, lowest_pair
 
 __all__ = ["Rulers", "lengths", "scaled_of"]
 
+
 @dataclass(frozen=True, eq=False)
 class Rulers:
     """Sizes that rounding on one game's data is measured by.

@@ -60,8 +60,7 @@ def measure_predictor(run: Run, v: Vector, population: Population, ridge: float)
     own = coef[data.layout.changeable]
     x = (root * data.layout.priced(own))[:, None]
     y, z = np.array([m.p / root]), np.array([m.u / root])
-    image = fresh.image(coef[:, None])
-    slope, (square,), _ = fresh.product(x, y, z, None if image is None else root * image)
+    slope, (square,), _ = fresh.product_of(coef[:, None], root, y, z)
     slack = float(rulers.terms(x, y, z)[0])
     terms = rulers.columns @ np.abs(x[:, 0]) + y[0] * rulers.y + z[0] * rulers.z
     fixed, penalty = m.spread * data.loss(data.y - data.z), ridge * t
