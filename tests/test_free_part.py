@@ -22,7 +22,8 @@ from spgls.solvers.iterative.rulers import Rulers
 def solved(monkeypatch):
     """Never a basis where columns are immutable."""
     monkeypatch.setattr(data_module, "_FEW_FREE", -1.0)
-    monkeypatch.setattr(data_module, "_BASIS_SHARE", 0.0)
+    for name in ("_BASIS_SHARE", "_SMALL_BASIS"):
+        monkeypatch.setattr(data_module, name, 0.0)
 
 
 def exact_projection(F, t):
@@ -152,17 +153,19 @@ def test_columns_that_nearly_depend_are_not_taken_for_dependent():
 def test_nearly_dependent_columns_get_a_basis_or_an_honest_status(monkeypatch):
     """Beyond what squared columns can resolve."""
     monkeypatch.setattr(data_module, "_FEW_FREE", -1.0)
+    monkeypatch.setattr(data_module, "_SMALL_BASIS", 0.0)
     rng = np.random.default_rng(5)
     F = rng.normal(size=(200, 6))
     F[:, 5] = F[:, 4] + 1e-11 * rng.normal(size=200)
     X = np.column_stack([F, rng.normal(size=(200, 3))])
+    table = sp.csr_array(X)
     y = X @ rng.normal(size=9) + rng.normal(size=200)
     z = y + 1.0 + np.abs(rng.normal(size=200))
     price = np.append(np.full(6, np.inf), np.ones(3))
     best = solve(X, y, z, 1.0, feature_cost=price, solver="spectral")
     for share in (0.5, 0.0):
         monkeypatch.setattr(data_module, "_BASIS_SHARE", share)
-        found = solve(X, y, z, 1.0, feature_cost=price, solver="krylov")
+        found = solve(table, y, z, 1.0, feature_cost=price, solver="krylov")
         loss = learner_loss(X, y, z, best.coef, gamma=1.0, feature_cost=price)
         assert found.certificate.lower_bound <= loss * (1 + 1e-12)
         assert found.objective == pytest.approx(best.objective, rel=1e-6) or not found.status.ok

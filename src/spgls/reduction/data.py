@@ -45,6 +45,8 @@ __all__ = ["GameData", "NullSpace", "basis_bytes", "read_null_space", "takes_bas
 _FEW_FREE = 2e7
 #: Bytes that a basis takes for each entry, while it is made, and what share of the free memory.
 _BASIS_BYTES, _BASIS_SHARE = 32.0, 0.5
+#: Bytes that nobody asks for.
+_SMALL_BASIS = 1e7
 #: Under what name predictions are kept with the data.
 _PREDICTED = "predictions"
 
@@ -52,9 +54,12 @@ _PREDICTED = "predictions"
 NullSpace: TypeAlias = Literal["use", "avoid"]
 
 
-def takes_basis(rows: int, free: int) -> bool:
-    """Whether so few columns are free that a basis of them is made."""
-    return rows * free * free <= _FEW_FREE
+def takes_basis(work: Work) -> bool:
+    """Whether a basis of the free columns is made, if memory allows.
+
+    It is no denser than dense data, and of sparse data where there are few.
+    """
+    return not work.by_index or work.rows * work.free**2 <= _FEW_FREE
 
 
 def basis_bytes(rows: int, free: int) -> float:
@@ -228,8 +233,9 @@ class GameData:
     def _first_projection(self) -> tuple[BasisProjection | SolvedProjection, Array, Array]:
         """``P``, what it leaves of ``S^{1/2}[y, z]``, and free coefficients of what it removes."""
         targets = times(self.root_weight, np.array(self.centred).T)
-        m, f = self.matrix.shape[0], len(self.layout.immutable)
-        if takes_basis(m, f):
+        (m, n), f = self.matrix.shape, len(self.layout.immutable)
+        fits = basis_bytes(m, f) <= max(_SMALL_BASIS, _BASIS_SHARE * available_memory())
+        if not f or (takes_basis(self.matrix.work.of_columns(n - f)) and fits):
             return self._by_basis(targets)
         self.check_finite()
         columns = FreeColumns.of(
@@ -240,7 +246,7 @@ class GameData:
         )
         solved = SolvedProjection(columns)
         left, free = solved.split(targets)
-        if solved.poor and basis_bytes(m, f) <= _BASIS_SHARE * available_memory():
+        if solved.poor and fits:
             return self._by_basis(targets)
         return solved, left, free
 

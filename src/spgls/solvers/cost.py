@@ -97,7 +97,7 @@ def free_cost(work: Work, threads: int) -> FreeCost:
     m, f, cores = work.rows, work.free, float(threads**_GROWTH)
     if not f:
         return FreeCost(0.0, 0.0, 0.0)
-    if takes_basis(m, f):
+    if takes_basis(work):
         return FreeCost(_BASES * m * f**2 / _MULTIPLY, 32.0 * m * f / _READ, basis_bytes(m, f))
     proof, memory = 0.0, 8.0 * (12 * f + 6 * m)
     if f <= FACTORISED:
