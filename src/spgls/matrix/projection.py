@@ -28,7 +28,7 @@ from spgls.matrix.spanned import spanning_columns
 __all__ = ["BasisProjection", "Projection", "SolvedProjection"]
 
 #: What is left along unit columns, over the length of what was projected, that is aimed at, unless
-#: rounding of the products that measure it is more.
+#: four times the rounding of the products that measure it is more.
 _TARGET = 1e-13
 #: Times that an iteration is begun anew from a fresh residual.
 _ROUNDS = 4
@@ -113,7 +113,7 @@ class SolvedProjection:
         lengths = columns.lengths
         self._scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
         self._factor: Array | None = None
-        self._lowest, self._target = 1.0, max(_TARGET, columns.down)
+        self._lowest, self._target = 1.0, max(_TARGET, 4 * columns.down)
         self.leak = self.stretch = 0.0
         self.poor = False
 
