@@ -478,6 +478,7 @@ class TestHowItIsDone:
             model = StackelbergRegressorCV([0.1, 1.0, 2.0, 3.0], **how)
             assert model.fit(X, y, z=z).best_index_ == best
 
+    @pytest.mark.filterwarnings("ignore:Strategic providers close")
     @pytest.mark.parametrize("scoring", ["r2", "neg_root_mean_squared_error", "max_error", None])
     def test_scores(self, scoring):
         if scoring == "max_error":
@@ -558,6 +559,7 @@ class TestTheChoice:
             hits += model.best_index_ == np.abs(np.log(grid / true)).argmin()
         assert hits >= 64
 
+    @pytest.mark.filterwarnings("ignore:Strategic providers close")
     def test_a_number_is_a_world_where_everyone_moves(self):
         one = StackelbergRegressorCV(GAMMAS, world=0.5).fit(X, y, z=z)
         same = StackelbergRegressorCV(GAMMAS, world=Population([0.5], [1.0])).fit(X, y, z=z)
