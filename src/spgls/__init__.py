@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from spgls.estimators.regressor import StackelbergRegressor
     from spgls.estimators.scorers import make_attacked_scorer
     from spgls.estimators.summary import Summary
+    from spgls.study.robust_decisions import DecisionRobustness
     from spgls.study.robustness import Robustness, robustness
     from spgls.study.thresholds import Thresholds
 
@@ -41,6 +42,7 @@ __all__ = [
     "Certificate",
     "Comparison",
     "Constant",
+    "DecisionRobustness",
     "Floor",
     "GammaEstimate",
     "Levers",
@@ -82,6 +84,7 @@ __all__ = [
 
 #: Names that need scikit-learn, which takes longer to import than all the rest.
 _LATER = {
+    "DecisionRobustness": "spgls.study.robust_decisions",
     "Robustness": "spgls.study.robustness",
     "StackelbergClassifier": "spgls.estimators.classifier",
     "StackelbergClassifierCV": "spgls.estimators.classifier_cv",

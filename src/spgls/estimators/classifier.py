@@ -206,11 +206,11 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         advice = "Check which class they would like, and whether y and z are of the same rows."
         return (doubt_of_idle_goals(data.y, data.z, data.weight, self.goal, advice),)
 
-    def _complete(self, population: Population, data: GameData) -> None:
+    def _complete(self, population: Population, data: GameData, table: Any) -> None:
         cut = read_threshold(self.threshold)
         if cut is None:
             faced = self._facing(np.inf, len(data.y))
-            score = faced.predict(data.matrix)
+            score = np.asarray(table @ faced.coef + faced.intercept, dtype=np.float64)
             cut = attacked_cut(score, faced, population, data.y, data.z, data.weight)
         self.threshold_ = cut
 

@@ -77,8 +77,8 @@ class StackelbergClassifierCV(CrossValidated, StackelbergClassifier):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = StackelbergClassifierCV(world=Population.mixed(5.0), goal=Wants(1), ridges=[0, 100])
     >>> model = model.fit(scale(X), y)
-    >>> model.best_params_["ridge"], round(model.best_score_, 2)
-    (100.0, 0.96)
+    >>> model.best_params_["honest_share"], round(model.best_score_, 2)
+    (0.5, 0.96)
     """
 
     def __init__(
