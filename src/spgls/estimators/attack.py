@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from scipy.sparse import issparse
 
-from spgls.base.types import Costs, Number, Numbers, Table, Vector
+from spgls.base.types import Classes, Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, describe
 from spgls.estimators.faced import MODEL, face, is_auto
 from spgls.game.goals import GoalLike, goals_for, is_goal
@@ -25,9 +25,9 @@ __all__ = ["best_response", "decision_attacked", "predict_attacked"]
 def predict_attacked(
     model: Any,
     X: Table,
-    z: Numbers | GoalLike | None = None,
+    z: Classes | GoalLike | None = None,
     *,
-    y: Numbers | None = None,
+    y: Classes | None = None,
     gamma: Number | Numbers | Literal["auto"] | None = None,
     budget: Number | Numbers | None = None,
     feature_cost: Costs | None = None,
@@ -90,9 +90,9 @@ def predict_attacked(
 def decision_attacked(
     model: Any,
     X: Table,
-    z: Any = None,
+    z: Classes | GoalLike | None = None,
     *,
-    y: Any = None,
+    y: Classes | None = None,
     gamma: Number | Numbers | Literal["auto"] | None = None,
     budget: Number | Numbers | None = None,
     feature_cost: Costs | None = None,
@@ -130,10 +130,10 @@ def decision_attacked(
 
 def best_response(
     X: Table,
-    z: Numbers | GoalLike | None = None,
+    z: Classes | GoalLike | None = None,
     coef: Any = None,
     *,
-    y: Numbers | None = None,
+    y: Classes | None = None,
     gamma: Number | Numbers | Literal["auto"] | None = None,
     budget: Number | Numbers | None = None,
     intercept: float = 0.0,

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
-from spgls.base.types import Costs, Number, Numbers, Table, Vector
+from spgls.base.types import Classes, Costs, Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, check_weight, describe
 from spgls.estimators.conventions import (
     all_or_nothing,
@@ -153,9 +153,9 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
     def fit(
         self,
         X: Table,
-        y: Any,
+        y: Classes,
         *,
-        z: Any = None,
+        z: Classes | GoalLike | None = None,
         sample_weight: Numbers | None = None,
     ) -> Self:
         """Fit the best scores against the providers.
@@ -251,9 +251,9 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
     def decision_attacked(
         self,
         X: Table,
-        z: Any = None,
+        z: Classes | GoalLike | None = None,
         *,
-        y: Any = None,
+        y: Classes | None = None,
         gamma: Number | Numbers | None = None,
         budget: Number | Numbers | None = None,
     ) -> Vector:
@@ -286,9 +286,9 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
     def predict_attacked(
         self,
         X: Table,
-        z: Any = None,
+        z: Classes | GoalLike | None = None,
         *,
-        y: Any = None,
+        y: Classes | None = None,
         gamma: Number | Numbers | None = None,
         budget: Number | Numbers | None = None,
     ) -> Labels:
@@ -309,9 +309,9 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
     def best_response(
         self,
         X: Table,
-        z: Any = None,
+        z: Classes | GoalLike | None = None,
         *,
-        y: Any = None,
+        y: Classes | None = None,
         gamma: Number | Numbers | None = None,
         budget: Number | Numbers | None = None,
     ) -> Any:

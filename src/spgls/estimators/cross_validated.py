@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
-from spgls.base.types import Array, Number, Numbers, Table, Vector
+from spgls.base.types import Array, Classes, Number, Numbers, Table, Vector
 from spgls.base.validation import check_flag, describe
 from spgls.estimators.conventions import (
     all_or_nothing,
@@ -90,9 +90,9 @@ class CrossValidated(LinearGame):
     def fit(
         self,
         X: Table,
-        y: Numbers,
+        y: Classes,
         *,
-        z: Numbers | GoalLike | None = None,
+        z: Classes | GoalLike | None = None,
         sample_weight: Numbers | None = None,
         groups: Any = None,
         **params: Any,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spgls.base.frames import data_frame
-from spgls.base.types import Array, Costs, Numbers, Table, Vector
+from spgls.base.types import Array, Classes, Costs, Numbers, Table, Vector
 from spgls.base.validation import (
     check_choice,
     check_flag,
@@ -25,7 +25,7 @@ from spgls.base.validation import (
 )
 from spgls.estimators.faced import face
 from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean, pull_of
-from spgls.game.goals import read_goals
+from spgls.game.goals import GoalLike, read_goals
 from spgls.game.providers import Population, Provider
 from spgls.game.response import strength_at
 from spgls.matrix import as_matrix
@@ -219,8 +219,8 @@ class Robustness:
 def robustness(
     models: Any,
     X: Table,
-    y: Numbers,
-    z: Any = None,
+    y: Classes,
+    z: Classes | GoalLike | None = None,
     gammas: Numbers | None = None,
     shares: Numbers = (0.0, 0.25, 0.5, 0.75, 1.0),
     *,
