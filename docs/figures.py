@@ -16,15 +16,26 @@ import matplotlib
 matplotlib.use("Agg")
 
 import numpy as np
-from sklearn.datasets import load_diabetes
-from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.preprocessing import StandardScaler, scale
 
-from spgls import Cap, Floor, Population, StackelbergRegressor, StackelbergRegressorCV, solve_path
+from spgls import (
+    Cap,
+    Floor,
+    Population,
+    StackelbergClassifier,
+    StackelbergRegressor,
+    StackelbergRegressorCV,
+    Wants,
+    solve_path,
+)
 from spgls.datasets import load_insurance
 from spgls.display import (
     CoefficientDisplay,
     CVDisplay,
+    DecisionDisplay,
+    DecisionRobustnessDisplay,
     GammaHeatmapDisplay,
     LeversDisplay,
     MovementDisplay,
@@ -72,6 +83,23 @@ def displays() -> dict[str, Any]:
     }
 
 
+def decisions() -> dict[str, Any]:
+    """The pictures of decisions.md, on rows that no model was fitted to."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = scale(X), np.array(["malignant", "benign"])[y]
+    fit, judge = (X[::2], y[::2]), (X[1::2], y[1::2])
+    goal = Wants("benign")
+    models = {
+        "logistic": LogisticRegression().fit(*fit),
+        "RidgeClassifier": RidgeClassifier().fit(*fit),
+        "spgls": StackelbergClassifier(goal=goal).fit(*fit),
+        "spgls, shifted": StackelbergClassifier(goal=goal, threshold="attacked").fit(*fit),
+    }
+    one = DecisionDisplay.from_estimator(models["logistic"], *judge, goal, budget=2.0)
+    several = DecisionRobustnessDisplay.from_estimators(models, *judge, goal)
+    return {"decision": one.plot(), "decision-robustness": several.plot()}
+
+
 def red_wine(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     with (folder / "winequality-red.csv").open() as file:
         _, *rows = csv.reader(file, delimiter=";")
@@ -108,7 +136,7 @@ def insurance_levers() -> Path:
 
 def main() -> None:
     STATIC.mkdir(exist_ok=True)
-    for name, display in displays().items():
+    for name, display in (displays() | decisions()).items():
         path = STATIC / f"display-{name}.png"
         display.figure_.savefig(path, dpi=150)
         print(f"Written: {path}")

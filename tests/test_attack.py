@@ -387,12 +387,12 @@ class TestScorer:
             (1, TypeError),
             (mean_squared_error, TypeError),
             ("mse", ValueError),
-            ("accuracy", ValueError),
-            ("roc_auc", ValueError),
+            ("neg_log_loss", ValueError),
+            ("neg_brier_score", ValueError),
         ],
     )
     def test_bad_metric(self, metric, error):
-        with pytest.raises(error, match=r"^metric must be the name of a scikit-learn regression"):
+        with pytest.raises(error, match=r"^metric must be the name of a scikit-learn scorer"):
             make_attacked_scorer(0.5, metric=metric)
 
     @pytest.mark.parametrize("goal", [1.0, "floor", Floor, [Floor(1.0)]])
@@ -410,9 +410,9 @@ class TestScorer:
         (Ridge(), NotFittedError, "not fitted"),
         (KNeighborsRegressor().fit(X, y), TypeError, "which has no coef_"),
         (
-            LogisticRegression().fit(X, y > np.median(y)),
-            TypeError,
-            "model must be .*LogisticRegression",
+            LogisticRegression().fit(X, np.digitize(y, np.quantile(y, [0.3, 0.6]))),
+            ValueError,
+            "for two classes; got a LogisticRegression with 3",
         ),
         (PoissonRegressor().fit(X, np.exp(y / 4)), TypeError, "does not predict X @ coef_"),
         (Ridge().fit(X, np.column_stack([y, y])), ValueError, "one output; got a Ridge with 2"),

@@ -438,6 +438,8 @@ COSTS = costs(
     "column of X(_hat)?",
     r"by column name, but the columns of X(_hat)? have no names.*set_output.*get_feature_names_out",
 )
+#: Beside a strength.
+BUDGETS = [(value, ValueError, "was given and so was gamma") for value in (1.0, -1.0, "a")]
 REACTION = {
     "z": [NOTHING, SCALAR, *ROWS],
     "coef": COLUMNS,
@@ -475,7 +477,7 @@ BAD = {
     | {"null_space": NULL_SPACES},
     "Population": {"gammas": STRENGTHS, "shares": SHARES},
     "Population.mixed": {"gamma": POSITIVE, "honest": HONEST},
-    "best_response": {"X": DENSE, "y": LABELS_TOO} | REACTION,
+    "best_response": {"X": DENSE, "y": LABELS_TOO, "budget": []} | REACTION,
     "movement": {"X": TABLES} | REACTION,
     "undo_response": {"X_hat": DENSE} | REACTION,
     "gamma_from_pull": {
@@ -499,7 +501,11 @@ MODELS = [
     ("ridge", TypeError, f"{LINEAR}; got 'ridge'"),
     (coef, TypeError, f"{LINEAR}; got ndarray of shape"),
     (Ridge, TypeError, f"{LINEAR}; got the class Ridge"),
-    (LogisticRegression().fit(X, y > 0), TypeError, f"{LINEAR}; got a LogisticRegression"),
+    (
+        LogisticRegression().fit(X, np.arange(M) % 3),
+        ValueError,
+        f"{LINEAR}, for two classes; got a LogisticRegression with 3",
+    ),
     (Ridge().fit(X, np.c_[y, y]), ValueError, f"{LINEAR}, with one output; got a Ridge with 2"),
 ]
 WORLD = "must be one positive number, inf for honest providers, 'auto' or a Population"
@@ -519,14 +525,14 @@ WORLDS = [
     ]
 ]
 METRICS = [
-    (value, error, f"must be the name of a scikit-learn regression scorer.*; got {given}")
+    (value, error, f"must be the name of a scikit-learn scorer.*; got {given}")
     for value, error, given in [
         (None, TypeError, "None"),
         (1, TypeError, "1"),
         (nan, TypeError, "nan"),
         (max, TypeError, "a builtin_function_or_method"),
         ("mse", ValueError, "'mse'"),
-        ("accuracy", ValueError, "'accuracy', which does not take real predictions"),
+        ("neg_log_loss", ValueError, "'neg_log_loss', which takes neither numbers nor scores"),
     ]
 ]
 WANTED_GOAL = "must be None, a goal such as Floor.250., or a function of y"
@@ -548,10 +554,13 @@ BAD |= {
         "z": [(None, ValueError, "z is needed.*model holds no goal"), SCALAR, *ROWS],
         "y": LABELS_TOO,
         "gamma": [case for case in GAMMAS if case[0] is not AUTO],
+        "budget": BUDGETS,
         "feature_cost": COSTS,
     },
     "make_attacked_scorer": {
         "gamma": WORLDS,
+        "budget": BUDGETS,
+        "share": [(0.5, ValueError, "must stay None without a budget; got 0.5.*Population")],
         "goal": GOAL_LIKE,
         "metric": METRICS,
         "feature_cost": [],  # checked against the columns of each model that is scored

@@ -454,7 +454,7 @@ holed[2, 1] = nan
         ),
         ({"sample_weight": -weight}, ValueError, "sample_weight must not be negative"),
         ({"metric": "mae"}, ValueError, "metric must be one of r2, mse, rmse; got 'mae'"),
-        ({"metric": None}, TypeError, "metric must be one of r2, mse, rmse; got None"),
+        ({"metric": 2}, TypeError, "metric must be one of r2, mse, rmse; got 2"),
         ({"reference": "yes"}, TypeError, "reference must be True or False; got 'yes'"),
     ],
 )

@@ -10,17 +10,23 @@ from numpy.typing import NDArray
 
 from spgls import (
     Floor,
+    Opposite,
     Population,
     Solution,
+    StackelbergClassifier,
+    StackelbergClassifierCV,
     StackelbergRegressor,
     StackelbergRegressorCV,
     Status,
+    Wants,
     best_response,
     certify,
     compare_solvers,
+    decision_attacked,
     gamma_from_pull,
     levers,
     make_attacked_scorer,
+    robustness,
     solve,
     solve_path,
 )
@@ -50,6 +56,11 @@ def right(X: Numbers, y: Numbers, z: Numbers) -> None:
     objective: Numbers = solve_path(X, y, z, np.geomspace(0.1, 1.0, 5)).objective
     compare_solvers(X, y, z, 0.5, solvers=["gltr", Krylov(), own])
     best_response(X, z, [1.0, 2.0], gamma=np.ones(3), intercept=gap)
+    decided: StackelbergClassifier = StackelbergClassifier(goal=Wants("yes")).fit(X, ["yes", "no"])
+    decided.predict_attacked(X, ["no", "yes"], budget=1)
+    StackelbergClassifierCV([0.1], goal=Opposite(), threshold="attacked", class_weight="balanced")
+    decision_attacked(decided, X, Opposite(), y=["yes", "no"], gamma="auto")
+    robustness(decided, X, ["yes", "no"], Wants("yes"), budgets=[1.0])
     print(status, objective)
 
 
@@ -64,3 +75,5 @@ def wrong(X: Numbers, y: Numbers, z: Numbers) -> None:
     solve_path(X, y, z, 0.5)  # wrong
     gamma_from_pull("half", [1.0])  # wrong
     make_attacked_scorer([0.1, 0.2])  # wrong
+    StackelbergClassifier(threshold="best")  # wrong
+    StackelbergClassifier(goal="yes")  # wrong

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spgls.game.classes import Opposite, Wants
 from spgls.game.goals import Cap, Constant, Floor, Scale, Shift
 from spgls.game.providers import Population
 from spgls.game.response import gamma_from_pull, movement, undo_response
@@ -23,11 +24,14 @@ from spgls.study.explain import explain_solver
 from spgls.study.path import Path, solve_path
 
 if TYPE_CHECKING:
-    from spgls.estimators.attack import best_response, predict_attacked
+    from spgls.estimators.attack import best_response, decision_attacked, predict_attacked
+    from spgls.estimators.classifier import StackelbergClassifier
+    from spgls.estimators.classifier_cv import StackelbergClassifierCV
     from spgls.estimators.cv import StackelbergRegressorCV
     from spgls.estimators.regressor import StackelbergRegressor
     from spgls.estimators.scorers import make_attacked_scorer
     from spgls.estimators.summary import Summary
+    from spgls.study.robust_decisions import DecisionRobustness
     from spgls.study.robustness import Robustness, robustness
     from spgls.study.thresholds import Thresholds
 
@@ -38,9 +42,11 @@ __all__ = [
     "Certificate",
     "Comparison",
     "Constant",
+    "DecisionRobustness",
     "Floor",
     "GammaEstimate",
     "Levers",
+    "Opposite",
     "Path",
     "Population",
     "Progress",
@@ -48,6 +54,8 @@ __all__ = [
     "Scale",
     "Shift",
     "Solution",
+    "StackelbergClassifier",
+    "StackelbergClassifierCV",
     "StackelbergRegressor",
     "StackelbergRegressorCV",
     "Stats",
@@ -56,9 +64,11 @@ __all__ = [
     "Summary",
     "Thresholds",
     "Trial",
+    "Wants",
     "best_response",
     "certify",
     "compare_solvers",
+    "decision_attacked",
     "estimate_gamma",
     "explain_solver",
     "gamma_from_pull",
@@ -74,12 +84,16 @@ __all__ = [
 
 #: Names that need scikit-learn, which takes longer to import than all the rest.
 _LATER = {
+    "DecisionRobustness": "spgls.study.robust_decisions",
     "Robustness": "spgls.study.robustness",
+    "StackelbergClassifier": "spgls.estimators.classifier",
+    "StackelbergClassifierCV": "spgls.estimators.classifier_cv",
     "StackelbergRegressor": "spgls.estimators.regressor",
     "StackelbergRegressorCV": "spgls.estimators.cv",
     "Summary": "spgls.estimators.summary",
     "Thresholds": "spgls.study.thresholds",
     "best_response": "spgls.estimators.attack",
+    "decision_attacked": "spgls.estimators.attack",
     "make_attacked_scorer": "spgls.estimators.scorers",
     "predict_attacked": "spgls.estimators.attack",
     "robustness": "spgls.study.robustness",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 __all__ = [
     "EPS",
     "Array",
+    "Classes",
     "Costs",
     "Number",
     "Numbers",
@@ -45,6 +46,8 @@ class SupportsCSR(Protocol):
 Number: TypeAlias = float | np.floating[Any] | np.integer[Any]
 #: Several of them: one per row, or one per column.
 Numbers: TypeAlias = Sequence[Number] | SupportsArray
+#: Labels of any kind, one per row: text, numbers or truth values.
+Classes: TypeAlias = Sequence[str] | Sequence[bool] | Numbers
 #: What features cost to change: one number per column, or some by column name.
 Costs: TypeAlias = Numbers | Mapping[str, Number]
 #: Rows of numbers.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from spgls.display.coefficient_display import CoefficientDisplay
 from spgls.display.cv_display import CVDisplay
+from spgls.display.decision_display import DecisionDisplay
+from spgls.display.decision_robustness_display import DecisionRobustnessDisplay
 from spgls.display.heatmap_display import GammaHeatmapDisplay
 from spgls.display.levers_display import LeversDisplay
 from spgls.display.movement_display import MovementDisplay
@@ -15,6 +17,8 @@ from spgls.display.tradeoff_display import TradeoffDisplay
 __all__ = [
     "CVDisplay",
     "CoefficientDisplay",
+    "DecisionDisplay",
+    "DecisionRobustnessDisplay",
     "GammaHeatmapDisplay",
     "LeversDisplay",
     "MovementDisplay",

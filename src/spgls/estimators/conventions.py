@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
 from spgls.base.types import Vector
-from spgls.base.validation import as_numbers, check_rng, check_vector, refuse_lazy
+from spgls.base.validation import as_numbers, check_rng, check_vector, describe, refuse_lazy
+from spgls.game.classes import two_classes
 from spgls.matrix import refuse_matrix_object
 from spgls.matrix.squares import column_squares
 from spgls.reduction.data import GameData
@@ -47,6 +49,7 @@ __all__ = [
     "doubts_of_reach",
     "html_table",
     "read_again",
+    "read_labelled_rows",
     "read_random_state",
     "read_rows",
     "warn_of",
@@ -158,6 +161,32 @@ def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
         _say_closer(error, X, y)
         raise
     return table, labels
+
+
+def read_labelled_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows, labels of two classes as they came, and the classes, by scikit-learn's rules."""
+    refuse_matrix_object(X, "X")
+    refuse_lazy(X, "X", _TABLE)
+    refuse_lazy(y, "y", "an array of labels")
+    try:
+        table, labels = validate_data(model, X, y, **READS)
+    except (RuntimeError, TypeError, ValueError) as error:
+        _say_closer(error, X)
+        raise
+    classes = two_classes(labels)
+    if len(classes) == 2:
+        return table, labels, classes
+    check_classification_targets(labels)
+    if len(classes) == 1:
+        raise ValueError(
+            f"y must hold two classes; got only one class, {describe(classes[0])}. Pass rows of "
+            "both."
+        )
+    raise ValueError(
+        "Only binary classification is supported. The type of the target is "
+        f"{type_of_target(labels)}. y holds {len(classes)} classes: pass rows of two, or wrap the "
+        "model in OneVsRestClassifier."
+    )
 
 
 def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:

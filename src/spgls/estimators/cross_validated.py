@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from math import inf
 from typing import Any, Protocol, Self, TypeAlias
@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
-from spgls.base.types import Array, Number, Numbers, Table, Vector
+from spgls.base.types import Array, Classes, Number, Numbers, Table, Vector
 from spgls.base.validation import check_flag, describe
 from spgls.estimators.conventions import (
     all_or_nothing,
@@ -90,9 +90,9 @@ class CrossValidated(LinearGame):
     def fit(
         self,
         X: Table,
-        y: Numbers,
+        y: Classes,
         *,
-        z: Numbers | GoalLike | None = None,
+        z: Classes | GoalLike | None = None,
         sample_weight: Numbers | None = None,
         groups: Any = None,
         **params: Any,
@@ -137,7 +137,7 @@ class CrossValidated(LinearGame):
         progress = self._progress(solver, data, X, y)
         search = CrossValidation(data, splits, solver, controls)
         candidates, worlds = _settle(grid, worlds, pull, data, search.solver)
-        judge = None if measure else self._read_judge(data, table, worlds)
+        judge = None if measure else self._read_judge(data, table, candidates, worlds)
         scores, reach = search.scores(candidates, worlds, measure or (lambda mse, _: mse), judge)
         _check_scores(scores)
         best = _choose(scores, reach, cautious)
@@ -156,7 +156,9 @@ class CrossValidated(LinearGame):
         """How scores follow from squared errors; None where they do not."""
         return read_measure(self.scoring)
 
-    def _read_judge(self, data: GameData, table: Any, worlds: tuple[Population, ...]) -> Judge:
+    def _read_judge(
+        self, data: GameData, table: Any, candidates: Candidates, worlds: Sequence[Population]
+    ) -> Judge:
         """How models are scored on test rows, where squared errors do not tell."""
         return read_judge(self.scoring, data, table, worlds)
 

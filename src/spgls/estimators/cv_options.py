@@ -22,6 +22,7 @@ from spgls.reduction.fold_sums import Split
 
 __all__ = [
     "check_enough_rows",
+    "check_scoring",
     "read_grid",
     "read_judge",
     "read_measure",
@@ -157,12 +158,22 @@ def read_measure(scoring: Any) -> Measure | None:
         return _MEASURES["neg_mean_squared_error"]
     if isinstance(scoring, str) and scoring in _MEASURES:
         return _MEASURES[scoring]
+    check_scoring(scoring, "numbers")
+    return None
+
+
+def check_scoring(scoring: Any, kind: str) -> None:
+    """Refuse what scores neither numbers nor classes, or not those that are predicted."""
     try:
-        AttackedScorer(1.0, metric=scoring)
+        judges = AttackedScorer(1.0, metric=scoring).judges
     except (TypeError, ValueError) as error:
         said = str(error).replace("metric must be", "scoring must be None,", 1)
         raise type(error)(said) from None
-    return None
+    if kind not in judges:
+        raise ValueError(
+            f"scoring must be None, the name of a scikit-learn scorer of {kind}, or one from "
+            f"make_scorer; got {describe(scoring)}, which judges {' and '.join(judges)}."
+        )
 
 
 def check_enough_rows(scoring: Any, splits: Sequence[Split]) -> None:
@@ -181,7 +192,8 @@ def read_judge(scoring: Any, data: GameData, table: Any, worlds: Sequence[Popula
         AttackedScorer(world, metric=scoring, feature_cost=data.layout.cost) for world in worlds
     ]
 
-    def judge(test: np.ndarray, models: Models) -> Array:
+    def judge(split: Split, models: Models) -> Array:
+        test = split.test
         rows, y, z = table[test], data.y[test], data.z[test]
         weight = None if data.weight is None else data.weight[test]
         return np.array(

@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Vector
-from spgls.base.validation import check_strength, describe
+from spgls.base.validation import check_number, check_strength, check_vector, describe
+from spgls.game.boundary import BoundaryProvider
+from spgls.game.classes import Labels, check_class_goal, class_goals
+from spgls.game.goals import goals_for
 from spgls.game.providers import Provider
 from spgls.game.response import strength_at
 from spgls.matrix import as_matrix
@@ -20,6 +23,7 @@ from spgls.matrix import as_matrix
 __all__ = [
     "MODEL",
     "Faced",
+    "check_budget",
     "face",
     "facing",
     "fitted_strength",
@@ -35,8 +39,12 @@ _LINEAR = 1e-2
 
 
 def facing(model: Any, X: Any, feature_cost: Any) -> tuple[Vector, Provider]:
-    """A model's predictions, and the honest provider who faces it."""
+    """A model's predictions, which are numbers, and the honest provider who faces it."""
     faced = face(model, X, feature_cost)
+    if faced.classes is not None:
+        raise TypeError(
+            f"{MODEL}, that predicts numbers; got {describe(faced.last)}, which predicts classes."
+        )
     return faced.before, faced.provider(math.inf)
 
 
@@ -50,6 +58,17 @@ def fitted_strength(gamma: Any) -> float:
             f"{', '.join(f'{strength:.6g}' for strength in finite)}. Pass one of them, or another."
         )
     return float(finite[0]) if len(finite) else math.inf
+
+
+def check_budget(budget: Any, m: int) -> float | Vector:
+    """Return what a decision is worth, one number or one per row; zero is honest."""
+    if np.ndim(budget) == 0:
+        return check_number(budget, "budget", at_least=0.0, advice="Zero is an honest provider.")
+    values = check_vector(budget, "budget", m, "row of X")
+    if (values < 0.0).any():
+        at = int(np.flatnonzero(values < 0.0)[0])
+        raise ValueError(f"budget must not be negative; entry {at} is {values[at]}.")
+    return values
 
 
 def is_auto(gamma: Any) -> bool:
@@ -68,9 +87,13 @@ class Faced:
     table : array-like, data frame or sparse matrix of shape (m, n)
         Rows as it sees them.
     before : ndarray of shape (m,)
-        Its predictions.
+        Its predictions; of a classifier its scores.
     coef, cost : ndarray of shape (n,)
         Its coefficients, and the costs of its features.
+    classes : ndarray of shape (2,), optional
+        The classes of a classifier.
+    threshold : float
+        Where its scores are cut.
     """
 
     last: Any
@@ -78,6 +101,8 @@ class Faced:
     before: Vector
     coef: Vector
     cost: Vector | None
+    classes: Labels | None = None
+    threshold: float = 0.0
 
     @property
     def own_strength(self) -> float:
@@ -91,6 +116,33 @@ class Faced:
         strength = self.own_strength if is_auto(gamma) else check_strength(gamma, len(self.before))
         return Provider(self.coef, 0.0, strength, self.cost)
 
+    def respondent(self, gamma: Any, budget: Any) -> Provider | BoundaryProvider:
+        """Who faces it: providers of some strength, or those who move to the boundary."""
+        if budget is None:
+            return self.provider(gamma)
+        if gamma is not None:
+            raise ValueError("budget was given and so was gamma; drop one of them.")
+        if self.classes is None:
+            raise ValueError(
+                f"budget is what a decision is worth, but {describe(self.last)} predicts numbers "
+                "and not classes. Pass gamma."
+            )
+        worth = check_budget(budget, len(self.before))
+        return BoundaryProvider(self.provider(math.inf), worth, self.threshold)
+
+    def goals(self, z: Any, y: Any) -> Vector:
+        """What providers want of it: those goals, or those of its own goal."""
+        own, m = getattr(self.last, "goal", None), len(self.before)
+        if self.classes is None:
+            return goals_for(own, m, z, y)
+        return class_goals(check_class_goal(own), m, z, y, self.classes)
+
+    def spoken(self, said: Vector) -> Any:
+        """What it makes of predictions or scores."""
+        if self.classes is None:
+            return said
+        return self.classes[(said > self.threshold).astype(np.intp)]
+
 
 def _knows_its_providers(last: Any) -> bool:
     return hasattr(last, "gamma_") and hasattr(last, "feature_cost_")
@@ -101,7 +153,7 @@ def linear_parts(model: Any) -> tuple[Any, Any, Vector]:
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     head, last = (model[:-1], model[-1]) if hasattr(model, "steps") else (None, model)
-    if isinstance(last, type) or not hasattr(last, "predict") or is_classifier(last):
+    if isinstance(last, type) or not hasattr(last, "predict"):
         raise TypeError(f"{MODEL}; got {describe(model)}.")
     if hasattr(last, "regressor"):
         raise TypeError(
@@ -115,7 +167,8 @@ def linear_parts(model: Any) -> tuple[Any, Any, Vector]:
     if coef.ndim == 2 and coef.shape[0] == 1:
         coef = coef[0]
     if coef.ndim != 1:
-        raise ValueError(f"{MODEL}, with one output; got {describe(model)} with {len(coef)}.")
+        what = "for two classes" if is_classifier(last) else "with one output"
+        raise ValueError(f"{MODEL}, {what}; got {describe(model)} with {len(coef)}.")
     return head, last, coef
 
 
@@ -130,7 +183,10 @@ def face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> Faced
     if own_cost and feature_cost is None and _knows_its_providers(last):
         feature_cost = last.feature_cost_
     cost = resolve_cost(feature_cost, n, model_columns(head, last, table))
-    said = np.asarray(last.predict(table), dtype=np.float64).reshape(m)
+    classes, threshold = None, 0.0
+    if is_classifier(last):
+        classes, threshold = np.asarray(last.classes_), float(getattr(last, "threshold_", 0.0))
+    said = _scores(last, table, classes).reshape(m) + threshold
     offset = said - matrix.apply(coef)
     constant = float(offset.mean()) if m > 1 else float(np.sum(getattr(last, "intercept_", 0.0)))
     if np.abs(offset - constant).max() > _LINEAR * max(np.abs(said).max(), np.abs(offset).max()):
@@ -138,7 +194,19 @@ def face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> Faced
             f"{MODEL}; {describe(last)} does not predict X @ coef_ + intercept_, so providers "
             "would not move along coef_."
         )
-    return Faced(last, table, said, coef, cost)
+    return Faced(last, table, said, coef, cost, classes, threshold)
+
+
+def _scores(last: Any, table: Any, classes: Labels | None) -> Vector:
+    """What a linear model says of rows: numbers, or scores that are cut into two classes."""
+    if classes is None:
+        return np.asarray(last.predict(table), dtype=np.float64)
+    if not hasattr(last, "decision_function") or len(classes) != 2:
+        raise TypeError(
+            f"{MODEL}, for numbers or for two classes with a decision_function; got "
+            f"{describe(last)}."
+        )
+    return np.asarray(last.decision_function(table), dtype=np.float64)
 
 
 def model_columns(head: Any, last: Any, table: Any) -> list[str] | None:

@@ -72,8 +72,8 @@ class Models(NamedTuple):
 
 #: Scores by world and model, from mean squared errors and the variance of the labels.
 Measure: TypeAlias = Callable[[Array, float], Array]
-#: Scores by world and model, from test rows and models.
-Judge: TypeAlias = Callable[[np.ndarray, Models], Array]
+#: Scores by world and model, from the rows of a split and the models fitted to its training rows.
+Judge: TypeAlias = Callable[[Split, Models], Array]
 
 
 class CrossValidation:
@@ -161,7 +161,7 @@ class CrossValidation:
             test = self.splits[number].test
             reach[number] = models.reach
             if judge is not None:
-                scores[:, number] = judge(test, models)
+                scores[:, number] = judge(self.splits[number], models)
                 continue
             if errors is None:
                 errors = _on_rows(self._rows(test), models)

@@ -189,11 +189,11 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         controls = replace(plan.controls, callback=progress.on_step)
         (solution,) = play(plan.solver, data, [plan.population], plan.ridge, controls)
         self._keep(solution, plan.gamma, data.layout.cost, table.dtype)
-        self._complete(plan.population, data)
+        self._complete(plan.population, data, table)
         progress.end()
         return solution
 
-    def _complete(self, population: Population, data: GameData) -> None:
+    def _complete(self, population: Population, data: GameData, table: Any) -> None:
         """Whatever a model adds to coefficients and intercept."""
 
     def _read_providers(self) -> tuple[Any, float | None]:

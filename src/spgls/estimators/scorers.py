@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from spgls.base.types import Costs, Number, Vector
-from spgls.base.validation import check_strength, check_vector, check_weight, describe
-from spgls.estimators.faced import face, is_auto
+from spgls.base.validation import (
+    check_number,
+    check_strength,
+    check_vector,
+    check_weight,
+    describe,
+)
+from spgls.estimators.faced import Faced, check_budget, face, is_auto
+from spgls.game.classes import Labels, class_goals, signs
 from spgls.game.goals import GoalLike, check_goal, goals_of, read_goals
 from spgls.game.providers import Population
 
 __all__ = ["AttackedScorer", "make_attacked_scorer"]
 
+_GAMMA = "gamma must be one positive number, inf for honest providers, 'auto' or a Population"
+
+
+class _Group(NamedTuple):
+    """Some of the people: their strength, or what a decision is worth to them, and their share."""
+
+    gamma: Any
+    budget: float | None
+    share: float
+
 
 def make_attacked_scorer(
-    gamma: Number | Population,
+    gamma: Number | Population | None = None,
     *,
+    budget: Number | None = None,
+    share: Number | None = None,
     goal: GoalLike | None = None,
     metric: str | Callable[..., Any] = "r2",
     feature_cost: Costs | None = None,
@@ -40,11 +59,20 @@ def make_attacked_scorer(
         rows drawn from its groups. ``"auto"`` takes the strength from the model that is scored: the
         one it was fitted against, its ``gamma_``, or for other linear models the one at which
         providers close half the gap to their goal. Everyone moves then.
+    budget : float, optional
+        For classifiers, in place of a strength: what the decision is worth to providers, who move
+        to the boundary if that costs less.
+    share : float, optional
+        With a budget, the share of providers who react; one by default. A Population holds its own
+        shares.
     goal : callable, optional
         Goals as a function of the labels, such as ``Floor(250)``. Without it the scorer asks for
-        ``z``, which needs scikit-learn's metadata routing.
+        ``z``, which needs scikit-learn's metadata routing. For classifiers ``Wants("approved")`` or
+        ``Opposite()``; by default everyone wants the second class.
     metric : str or scorer
-        Name of a scikit-learn regression scorer, or one from ``make_scorer``.
+        Name of a scikit-learn scorer, or one from ``make_scorer``: of numbers, or for classifiers
+        of classes or scores, such as ``"accuracy"``, ``"balanced_accuracy"``, ``"roc_auc"``,
+        ``"precision"`` and ``"recall"``. By name the second class is the positive one.
     feature_cost : array-like or mapping, optional
         As in :func:`predict_attacked`: taken from the model that is scored with ``gamma="auto"``
         only.
@@ -65,7 +93,8 @@ def make_attacked_scorer(
     >>> round(float(cross_val_score(Ridge(), X, y, scoring=attacked).mean()), 2)
     0.38
     """
-    return AttackedScorer(gamma, goal=goal, metric=metric, feature_cost=feature_cost)
+    told: dict[str, Any] = {"goal": goal, "metric": metric, "feature_cost": feature_cost}
+    return AttackedScorer(gamma, budget=budget, share=share, **told)
 
 
 class AttackedScorer:
@@ -73,7 +102,7 @@ class AttackedScorer:
 
     Parameters
     ----------
-    gamma, goal, metric, feature_cost
+    gamma, budget, share, goal, metric, feature_cost
         As in :func:`make_attacked_scorer`.
 
     Examples
@@ -84,16 +113,30 @@ class AttackedScorer:
     """
 
     def __init__(
-        self, gamma: Any, *, goal: Any = None, metric: Any = "r2", feature_cost: Any = None
+        self,
+        gamma: Any = None,
+        *,
+        budget: Any = None,
+        share: Any = None,
+        goal: Any = None,
+        metric: Any = "r2",
+        feature_cost: Any = None,
     ) -> None:
         self.gamma = gamma
+        self.budget = budget
+        self.share = share
         self.goal: GoalLike | None = check_goal(goal)
         self.metric = metric
         self.feature_cost = feature_cost
-        self._groups = None if is_auto(gamma) else _read_groups(gamma)
+        self._groups = _read_world(gamma, budget, share)
         self._scorer, self._weighted = _read_metric(metric)
         # Without a goal the scorer is of no use without z, so it asks for it unprompted.
         self._requests: dict[str, Any] = {"z": self.goal is None, "sample_weight": None}
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """What the metric judges: "numbers", "classes" or both."""
+        return tuple(self._weighted)
 
     def __call__(
         self, estimator: Any, X: Any, y: Any, *, z: Any = None, sample_weight: Any = None
@@ -118,28 +161,62 @@ class AttackedScorer:
         float
             Greater is better.
         """
-        faced = face(estimator, X, self.feature_cost, self._groups is None)
-        before, m = faced.before, len(faced.before)
-        labels = check_vector(y, "y", m, "row of X")
-        goals = self._goals(labels, z)
-        weight = check_weight(sample_weight, m)
-        groups = ((faced.own_strength, 1.0),) if self._groups is None else self._groups
-        predicted = [faced.provider(strength).induced(before, goals) for strength, _ in groups]
-        if len(predicted) > 1:
-            rows = np.ones(m) if weight is None else weight
-            weight = np.concatenate([share * rows for _, share in groups])
+        faced = face(estimator, X, self.feature_cost, is_auto(self.gamma))
+        if z is not None and self.goal is not None:
+            raise ValueError(f"z was given and so was goal={self.goal!r}; drop one of them.")
+        m = len(faced.before)
+        if faced.classes is None:
+            labels: Any = check_vector(y, "y", m, "row of X")
+            goals = self._goals(labels, z)
+        else:
+            labels = np.asarray(y)
+            goals = class_goals(self.goal, m, z, labels, faced.classes)
+        return self.on_rows(faced, labels, goals, check_weight(sample_weight, m))
+
+    def on_rows(self, faced: Faced, labels: Any, goals: Vector, weight: Vector | None) -> float:
+        """Score a model that is taken apart already.
+
+        Parameters
+        ----------
+        faced : Faced
+            The model, and what it says of the rows.
+        labels, goals : ndarray of shape (m,)
+            True labels, and goals as numbers.
+        weight : ndarray of shape (m,), optional
+            Weights of the rows.
+        """
+        kind = "numbers" if faced.classes is None else "classes"
+        if kind not in self._weighted:
+            instead = "'r2'" if kind == "numbers" else "'accuracy'"
+            raise ValueError(
+                f"metric must judge {kind}, which {describe(faced.last)} predicts; got "
+                f"{self.metric!r}. Pass one such as {instead}."
+            )
+        said = [
+            faced.respondent(group.gamma, group.budget).induced(faced.before, goals)
+            for group in self._groups
+        ]
+        if len(said) > 1:
+            rows = np.ones(len(goals)) if weight is None else weight
+            weight = np.concatenate([group.share * rows for group in self._groups])
         metadata = {} if weight is None else {"sample_weight": weight}
-        if metadata and not self._weighted:
+        if metadata and not self._weighted[kind]:
             raise ValueError(
                 f"metric {self.metric!r} takes no weights, so it cannot score weighted rows or "
                 "several groups of providers; choose one that does, such as 'r2'."
             )
-        tiled = np.tile(labels, len(predicted))
-        return float(self._scorer(_Spoken(), np.concatenate(predicted), tiled, **metadata))
+        speaker: Any = _Spoken()
+        if faced.classes is not None:
+            classes = faced.classes
+            if isinstance(self.metric, str):
+                # By name, the positive class is 1.
+                labels = (signs(labels, classes, "y", len(goals)) > 0.0).astype(np.intp)
+                classes = np.array([0, 1])
+            speaker = _Decided(classes, faced.threshold)
+        told = np.concatenate(said), np.tile(labels, len(said))
+        return float(self._scorer(speaker, *told, **metadata))
 
     def _goals(self, labels: Vector, z: Any) -> Vector:
-        if z is not None and self.goal is not None:
-            raise ValueError(f"z was given and so was goal={self.goal!r}; drop one of them.")
         if z is not None:
             return read_goals(z, labels)
         if self.goal is None:
@@ -186,14 +263,14 @@ class AttackedScorer:
 
     def _accept_sample_weight(self) -> bool:
         """What scikit-learn asks scorers where routing is off."""
-        return self._weighted
+        return any(self._weighted.values())
 
     def __repr__(self) -> str:
-        cost = "" if self.feature_cost is None else f", feature_cost={self.feature_cost!r}"
-        return (
-            f"AttackedScorer(gamma={self.gamma!r}, goal={self.goal!r}, metric={self.metric!r}"
-            f"{cost})"
-        )
+        told = {"gamma": self.gamma} if self.budget is None else {"budget": self.budget}
+        told |= {} if self.share is None else {"share": self.share}
+        told |= {"goal": self.goal, "metric": self.metric}
+        told |= {} if self.feature_cost is None else {"feature_cost": self.feature_cost}
+        return f"AttackedScorer({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
 
 class _Spoken(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -203,27 +280,58 @@ class _Spoken(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return X
 
 
-def _read_groups(gamma: Any) -> tuple[tuple[float, float], ...]:
-    """Strength and share of each group of providers."""
+class _Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that repeats the scores it is given, and cuts them."""
+
+    def __init__(self, classes_: Labels, threshold: float) -> None:
+        self.classes_ = classes_
+        self.threshold = threshold
+
+    def decision_function(self, X: Any) -> Any:
+        return X - self.threshold
+
+    def predict(self, X: Any) -> Any:
+        return self.classes_[(self.threshold < X).astype(np.intp)]
+
+
+def _read_world(gamma: Any, budget: Any, share: Any) -> tuple[_Group, ...]:
+    """The groups of people whom models meet."""
+    if budget is not None:
+        if gamma is not None:
+            raise ValueError("budget was given and so was gamma; drop one of them.")
+        if np.ndim(budget) != 0:
+            raise TypeError(f"budget must be one number for all; got {describe(budget)}.")
+        worth = check_budget(budget, 1)
+        part = 1.0
+        if share is not None:
+            part = check_number(share, "share", at_least=0.0, at_most=1.0)
+        groups = (_Group(None, 0.0, 1.0 - part), _Group(None, float(worth), part))
+        return tuple(group for group in groups if group.share > 0.0)
+    if share is not None:
+        raise ValueError(
+            f"share must stay None without a budget; got {describe(share)}. With strengths, "
+            "Population.mixed(gamma, honest=0.5) says who reacts."
+        )
+    if is_auto(gamma):
+        return (_Group("auto", None, 1.0),)
     if isinstance(gamma, Population):
         pairs = zip(gamma.gammas, gamma.shares, strict=True)
-        return tuple((strength, share) for strength, share in pairs if share > 0.0)
+        return tuple(_Group(strength, None, part) for strength, part in pairs if part > 0.0)
     try:
         strength = check_strength(gamma, 1)
     except (TypeError, ValueError):
         strength = np.zeros(1)
     if isinstance(strength, float):
-        return ((strength, 1.0),)
-    wanted = "gamma must be one positive number, inf for honest providers, 'auto' or a Population"
+        return (_Group(strength, None, 1.0),)
     number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
-    raise (ValueError if number else TypeError)(f"{wanted}; got {describe(gamma)}.")
+    raise (ValueError if number else TypeError)(f"{_GAMMA}; got {describe(gamma)}.")
 
 
-def _read_metric(metric: Any) -> tuple[Any, bool]:
-    """Return a scorer of predictions, and whether it takes weights."""
+def _read_metric(metric: Any) -> tuple[Any, dict[str, bool]]:
+    """Return a scorer, and for the kinds of predictions it judges whether it takes weights."""
     wanted = (
-        "metric must be the name of a scikit-learn regression scorer, such as 'r2' or "
-        "'neg_mean_absolute_error', or a scorer from make_scorer"
+        "metric must be the name of a scikit-learn scorer, such as 'r2' or, for classes, "
+        "'accuracy', or a scorer from make_scorer"
     )
     known = isinstance(metric, str) and metric in get_scorer_names()
     if not known and not isinstance(metric, type(get_scorer("r2"))):
@@ -231,11 +339,28 @@ def _read_metric(metric: Any) -> tuple[Any, bool]:
             f"{wanted}; got {describe(metric)}."
         )
     scorer = get_scorer(metric)
-    sample = np.array([0.5, 1.5])
-    for metadata in ({"sample_weight": np.ones(2)}, {}):
-        try:
-            scorer(_Spoken(), sample, sample[::-1], **metadata)
-        except (AttributeError, TypeError, ValueError):
-            continue
-        return scorer, bool(metadata)
-    raise ValueError(f"{wanted}; got {describe(metric)}, which does not take real predictions.")
+    numbers, scores = np.array([0.5, 1.5]), np.array([-1.0, 1.0])
+    positive = getattr(scorer, "_kwargs", {}).get("pos_label", 1)
+    classes = np.array([0, positive] if positive != 0 else [0, 1])
+    trials: dict[str, tuple[Any, Vector, Labels]] = {
+        "numbers": (_Spoken(), numbers, numbers[::-1]),
+        "classes": (_Decided(classes, 0.0), scores, classes),
+    }
+    takes: dict[str, bool] = {}
+    for kind, trial in trials.items():
+        for metadata in ({"sample_weight": np.ones(2)}, {}):
+            try:
+                scorer(*trial, **metadata)
+            except (AttributeError, TypeError, ValueError):
+                continue
+            takes[kind] = bool(metadata)
+            break
+        if takes and isinstance(metric, str):
+            # A measure of numbers would take the codes of classes for some.
+            return scorer, takes
+    if not takes:
+        raise ValueError(
+            f"{wanted}; got {describe(metric)}, which takes neither numbers nor scores of two "
+            "classes."
+        )
+    return scorer, takes

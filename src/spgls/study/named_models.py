@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from spgls.base.frames import column_names, resolve_cost
 from spgls.base.types import Vector
@@ -17,7 +18,7 @@ from spgls.game.providers import Provider
 from spgls.matrix import as_matrix
 from spgls.solvers import Solution
 
-__all__ = ["face_model", "is_pair", "read_models", "seen_by"]
+__all__ = ["decides", "face_model", "is_pair", "read_models", "seen_by"]
 
 
 def read_models(models: Any) -> dict[str, Any]:
@@ -39,6 +40,11 @@ def read_models(models: Any) -> dict[str, Any]:
 def is_pair(model: Any) -> bool:
     """Whether a model is given as coefficients and intercept."""
     return isinstance(model, tuple) and len(model) == 2 and isinstance(model[1], Real | np.ndarray)
+
+
+def decides(model: Any) -> bool:
+    """Whether a model is a classifier."""
+    return hasattr(model, "predict") and not isinstance(model, type) and is_classifier(model)
 
 
 def seen_by(model: Any, X: Any) -> Any:

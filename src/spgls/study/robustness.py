@@ -7,14 +7,15 @@ honest rows plus ``s`` times that on attacked ones, so two numbers for each stre
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from spgls.base.frames import data_frame
-from spgls.base.types import Array, Costs, Numbers, Table, Vector
+from spgls.base.types import Array, Classes, Costs, Numbers, Table, Vector
 from spgls.base.validation import (
     check_choice,
     check_flag,
@@ -22,16 +23,18 @@ from spgls.base.validation import (
     check_vector,
     check_weight,
 )
+from spgls.estimators.faced import face
 from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean, pull_of
 from spgls.game.goals import GoalLike, read_goals
-from spgls.game.providers import Population
-from spgls.game.response import gamma_from_pull
+from spgls.game.providers import Population, Provider
+from spgls.game.response import strength_at
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import Layout
 from spgls.solvers import play, resolve
 from spgls.solvers.solve import read_controls
-from spgls.study.named_models import face_model, read_models, seen_by
+from spgls.study.named_models import decides, face_model, read_models, seen_by
+from spgls.study.robust_decisions import DecisionRobustness, judge_decisions
 from spgls.study.thresholds import METRICS, Thresholds, percent, wrapped
 
 __all__ = ["Robustness", "robustness"]
@@ -216,46 +219,53 @@ class Robustness:
 def robustness(
     models: Any,
     X: Table,
-    y: Numbers,
-    z: Numbers | GoalLike,
+    y: Classes,
+    z: Classes | GoalLike | None = None,
     gammas: Numbers | None = None,
     shares: Numbers = (0.0, 0.25, 0.5, 0.75, 1.0),
     *,
+    budgets: Numbers | None = None,
     feature_cost: Costs | None = None,
     sample_weight: Numbers | None = None,
-    metric: Literal["r2", "mse", "rmse"] = "r2",
+    metric: str | None = None,
     reference: bool = False,
-) -> Robustness:
+) -> Robustness | DecisionRobustness:
     """Say how fitted linear models fare when providers manipulate their rows.
 
     Parameters
     ----------
     models : model, pair, mapping or list
         A fitted linear model, a Pipeline that ends in one, a search that found one, a
-        :class:`Solution` or a pair ``(coef, intercept)``; or several, by name or in a list.
+        :class:`Solution` or a pair ``(coef, intercept)``; or several, by name or in a list. Or
+        linear classifiers, one or several.
     X : array-like, data frame or sparse matrix of shape (m, k)
         Rows before they move, as the models take them; best rows they were not fitted to.
     y : array-like of shape (m,)
         True labels.
     z : array-like of shape (m,) or callable
         Goals: the prediction each provider would like, or a function of the labels that returns
-        them, such as ``Floor(250)``.
+        them, such as ``Floor(250)``. For classifiers the class each would like, ``Wants(label)`` or
+        ``Opposite()``; by default their own ``goal``, or else the second class.
     gammas : array-like, optional
         True strengths of providers, the same for every model; small is strong. By default those
         at which they close 0.1, 0.25, 0.5, 0.75 and 0.9 of their gaps against the first model.
+    budgets : array-like, optional
+        For classifiers, in place of strengths: what the decision is worth to people who move to the
+        boundary if that costs less.
     shares : array-like
         Shares of strategic providers, from zero to one.
     feature_cost, sample_weight : array-like or mapping, array-like of shape (m,), optional
         Costs of features as in :func:`predict_attacked`; weights of the rows.
-    metric : {"r2", "mse", "rmse"}
-        In what to report.
+    metric : {"r2", "mse", "rmse"} or str, optional
+        In what to report; R2 by default. For classifiers the name of a scikit-learn scorer, such as
+        "balanced_accuracy" or "roc_auc"; accuracy by default.
     reference : bool
         Whether to solve each game for the least error of any linear model on these rows, from the
         features that the first model sees.
 
     Returns
     -------
-    Robustness
+    Robustness, or of classifiers DecisionRobustness
 
     Notes
     -----
@@ -273,22 +283,31 @@ def robustness(
     >>> found.scores[0, 2].round(2)  # those who close half of their gaps, by share
     array([0.51, 0.39, 0.28, 0.17, 0.06])
     """
-    check_choice(metric, "metric", tuple(METRICS))
     check_flag(reference, "reference")
     chosen = read_models(models)
+    mix = _read_grid(shares, "shares", 1.0, "from 0, all honest, to 1, all strategic")
+    if any(decides(model) for model in chosen.values()):
+        return judge_decisions(
+            chosen,
+            X,
+            y,
+            z,
+            _read_worlds(chosen, X, feature_cost, gammas, budgets),
+            mix,
+            feature_cost=feature_cost,
+            sample_weight=sample_weight,
+            metric="accuracy" if metric is None else metric,
+        )
+    if budgets is not None:
+        raise ValueError("budgets are for classifiers; models predict numbers. Pass gammas.")
+    metric = check_choice("r2" if metric is None else metric, "metric", tuple(METRICS))
     faced = {name: face_model(name, model, X, feature_cost) for name, model in chosen.items()}
     before, first = next(iter(faced.values()))
     m = len(before)
     labels = check_vector(y, "y", m, "row of X")
     goals = read_goals(z, labels)
     weight = check_weight(sample_weight, m)
-    if gammas is None:
-        if first.reach == 0.0:
-            raise ValueError("gammas is needed: the first model uses no changeable feature.")
-        gammas = [gamma_from_pull(pull, first.coef, first.cost) for pull in _PULLS]
-    strengths = _read_grid(gammas, "gammas", math.inf, "positive, inf for honest providers")
-    mix = _read_grid(shares, "shares", 1.0, "from 0, all honest, to 1, all strategic")
-
+    strengths = _read_strengths(gammas, first)
     if metric == "r2" and np.ptp(labels if weight is None else labels[weight > 0.0]) == 0.0:
         where = "" if weight is None else " where sample_weight is positive"
         raise ValueError(f"y must vary for metric 'r2'; it is constant{where}. Pass metric='mse'.")
@@ -315,6 +334,32 @@ def robustness(
         reach=reach,
         means=means,
     )
+
+
+def _read_strengths(gammas: Any, first: Provider) -> Vector:
+    """Strengths as they were given, or those that a model suggests."""
+    if gammas is None:
+        if first.reach == 0.0:
+            raise ValueError("gammas is needed: the first model uses no changeable feature.")
+        gammas = [strength_at(pull, first.reach) for pull in _PULLS]
+    return _read_grid(gammas, "gammas", math.inf, "positive, inf for honest providers")
+
+
+def _read_worlds(
+    models: Mapping[str, Any], X: Any, feature_cost: Any, gammas: Any, budgets: Any
+) -> tuple[str, Vector]:
+    """Strengths or budgets of those whom classifiers meet."""
+    if budgets is None:
+        first = face(next(iter(models.values())), X, feature_cost).provider(math.inf)
+        return "gamma", _read_strengths(gammas, first)
+    if gammas is not None:
+        raise ValueError("gammas were given and so were budgets; drop one of them.")
+    values = [budgets] if isinstance(budgets, Real) else budgets
+    worth = check_vector(values, "budgets", None, "value")
+    if (worth < 0.0).any():
+        at = int(np.flatnonzero(worth < 0.0)[0])
+        raise ValueError(f"budgets must not be negative; entry {at} is {worth[at]:g}.")
+    return "budget", worth
 
 
 def _optimum(data: GameData, gamma: float, share: float) -> float:
