@@ -28,7 +28,7 @@ from math import sqrt
 import numpy as np
 
 from spgls.base.types import EPS, Array, Vector
-from spgls.population.moments import Numbers, column
+from spgls.population.moments import Numbers, averaged, column
 from spgls.population.multiplier import blocks
 from spgls.population.section import LOOSE, Dual, Sections
 from spgls.reduction.reduced import ReducedGame
@@ -94,9 +94,9 @@ def between(sections: Sections, low: Vector, high: Vector) -> Dual:
     """The Lagrangian in the middle of intervals, at multipliers that serve all of them well."""
     t = np.sqrt(low) * np.sqrt(high)
     half = 0.5 * np.log(high / low)
-    rows = blocks(t.size, sections.size)
-    mu = np.concatenate([_serving(sections, t[some], half[some]) for some in rows])
-    return sections.dual(t, mu)
+    rows, part = blocks(t.size, sections.size), sections.facing(t)
+    mu = np.concatenate([_serving(part.of(some), t[some], half[some]) for some in rows])
+    return part.dual(t, mu)
 
 
 def _serving(sections: Sections, t: Vector, half: Vector) -> Vector:
@@ -176,8 +176,8 @@ def _least_curvature(
 
     Also the largest ``tau`` and root of ``k`` on each interval.
     """
-    groups, n = sections.groups, sections.groups.finite
     m, nu = dual.m, dual.nu
+    groups, n = m.groups, m.groups.finite
     s, c = groups.left(np.array([low, high]))
     (s_max, s_min), (c_min, c_max) = s, c
     at_low, at_high = s * c
@@ -187,10 +187,10 @@ def _least_curvature(
     first, second = dual.zz[:, None] + pull, 2.0 * dual.zd[:, None] - pull
     least = _least_quadratic(first, second, s_min[:, :n], s_max[:, :n])
     w_least = np.where(least < 0.0, w_max[:, :n], np.minimum(at_low, at_high)[:, :n])
-    moving = (least * w_least).dot(groups.share)
+    moving = averaged(least * w_least, groups.share)
     _, _, size_zz, size_zd, _ = dual.sizes.T
-    size = (size_zz + 2.0 * size_zd) * w_max[:, :n].dot(groups.share)
-    size += 2.0 * abs(nu) * w_max.dot(groups.reach)
+    size = (size_zz + 2.0 * size_zd) * averaged(w_max[:, :n], groups.share)
+    size += 2.0 * abs(nu) * averaged(w_max, groups.reach)
 
     # Weighted averages of c move by <s c> less once or twice the variance of c, hence by no more
     # than the largest s c, or a multiple of the squared range of c, for a unit of log t.
@@ -208,11 +208,11 @@ def _least_curvature(
     spans = np.fmax(fall * stretch, 0.0)
     falls = np.where(b_min < 0.0, spans, fall / stretch) * b_min
     rate = sections.ridge - nu * groups.honest
-    size += 4.0 * dual.dd * spans.dot(groups.apart) + abs(rate) * high
+    size += 4.0 * dual.dd * averaged(spans, groups.apart) + abs(rate) * high
     linear = rate * np.where(rate < 0.0, high, low)
-    tau = groups.honest * high + w_max.dot(groups.reach)
-    most = tau, np.sqrt((c_max * c_max).dot(groups.shares))
-    return moving + dual.dd * falls.dot(groups.apart) + linear, size, most
+    tau = groups.honest * high + averaged(w_max, groups.reach)
+    most = tau, np.sqrt(averaged(c_max * c_max, groups.shares))
+    return moving + dual.dd * averaged(falls, groups.apart) + linear, size, most
 
 
 def _least_quadratic(first: Array, second: Array, low: Array, high: Array) -> Array:

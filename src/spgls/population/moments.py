@@ -7,6 +7,7 @@ each of many games; ``t`` is a number, a vector, or a vector with an entry for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from math import inf
 from operator import mul
 from typing import Any, NamedTuple, TypeAlias
@@ -15,7 +16,16 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 
-__all__ = ["Group", "GroupMoments", "Moments", "Numbers", "column", "either", "left_by"]
+__all__ = [
+    "Group",
+    "GroupMoments",
+    "Moments",
+    "Numbers",
+    "averaged",
+    "column",
+    "either",
+    "left_by",
+]
 
 #: A vector with an entry for each ``t``, or a number where there is a single one: the formulas of
 #: this package are the same for both, and numbers spare the searches most of NumPy's overhead.
@@ -171,18 +181,50 @@ class GroupMoments:
             for i in range(len(groups))
             for j in range(i)
         ]
-        if self.many:
-            return
-        # The same as vectors with an entry for each group, or for each pair.
-        self.gammas: Vector = np.array([gamma for gamma, _ in groups])
-        self.shares: Vector = np.array([share for _, share in groups])
-        self.gamma, self.share = self.gammas[: self.finite], self.shares[: self.finite]
-        self.reach: Vector = np.array([reach for _, _, reach in self.moving] + [0.0] * still)
-        self.apart: Vector = np.array([apart for _, _, apart in self._pairs])
-        self.pairs: tuple[Any, Any] = slice(1, 2), slice(0, 1)
-        if len(groups) != 2:
-            weak, strong = ([pair[k] for pair in self._pairs] for k in (0, 1))
-            self.pairs = np.array(weak, dtype=int), np.array(strong, dtype=int)
+        self._groups, self._still = groups, still
+
+    # The same as vectors with an entry for each group, or for each pair; of many games as rows.
+
+    @cached_property
+    def gammas(self) -> Array:
+        """Strengths."""
+        return self._stacked([gamma for gamma, _ in self._groups])
+
+    @cached_property
+    def shares(self) -> Array:
+        """Shares."""
+        return self._stacked([share for _, share in self._groups])
+
+    @cached_property
+    def gamma(self) -> Array:
+        """Strengths of those who move."""
+        return np.asarray(self.gammas[..., : self.finite])
+
+    @cached_property
+    def share(self) -> Array:
+        """Their shares."""
+        return np.asarray(self.shares[..., : self.finite])
+
+    @cached_property
+    def reach(self) -> Array:
+        """Products of both, zero for those who do not move."""
+        return self._stacked([reach for _, _, reach in self.moving] + [0.0] * self._still)
+
+    @cached_property
+    def apart(self) -> Array:
+        """How far the groups of each pair are apart."""
+        return self._stacked([apart for _, _, apart in self._pairs])
+
+    @cached_property
+    def pairs(self) -> tuple[Any, Any]:
+        """Places of the groups of each pair, the one that moves less first."""
+        if len(self._groups) == 2:
+            return slice(1, 2), slice(0, 1)
+        weak, strong = ([pair[k] for pair in self._pairs] for k in (0, 1))
+        return np.array(weak, dtype=int), np.array(strong, dtype=int)
+
+    def _stacked(self, parts: list[Numbers]) -> Array:
+        return np.array(np.broadcast_arrays(*parts)).T if self.many else np.array(parts)
 
     def of(self, which: Any) -> GroupMoments:
         """The groups of some of the games."""
@@ -194,7 +236,7 @@ class GroupMoments:
         """``s`` and ``c`` of every group, for ``t`` from zero to infinity inclusive."""
         by = t[..., None] if isinstance(t, np.ndarray) else t
         s, c = left_by(by, self.gammas)
-        if self.honest:
+        if self.many or self.honest:
             s[..., -1], c[..., -1] = 1.0, 0.0
         return s, c
 
@@ -290,6 +332,13 @@ def _total(parts: Sequence[tuple[Numbers, ...]]) -> Iterable[Numbers]:
 
 def _apart(weak: Numbers, strong: Numbers) -> Numbers:
     return (weak - strong) / weak if isinstance(weak, np.ndarray) or weak < inf else 1.0
+
+
+def averaged(values: Array, weights: Array) -> Numbers:
+    """Sums over the last axis, weighted alike in every row, or in each by weights of its own."""
+    if weights.ndim == 1:
+        return values.dot(weights)
+    return np.einsum("...ij,ij->...i", values, weights)
 
 
 def column(x: Numbers) -> Numbers:

@@ -16,7 +16,7 @@ from spgls.population.section import Section, Sections
 from spgls.reduction.reduced import ReducedGame
 from spgls.sphere import SmallSolution, SmallSolutions, dual_bound, solve_sphere
 
-__all__ = ["PopulationSolution", "confirms", "phi", "solve_population"]
+__all__ = ["PopulationSolution", "confirms", "phi", "search_sections", "solve_population"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ def solve_population(
             return single
     with np.errstate(all="ignore"):
         sections = Sections(game, gammas, shares, ridge, ulps)
-        return _search(game, sections, tol, certify, max_intervals)
+        return search_sections(game, sections, tol, certify, max_intervals)
 
 
 def _honest(game: ReducedGame, ridge: float, tol: float, certify: bool) -> PopulationSolution:
@@ -245,7 +245,7 @@ def confirms(
     return small.value - bound <= max(tol, FLOOR) * game.yy + rounding
 
 
-def _search(
+def search_sections(
     game: ReducedGame, sections: Sections, tol: float, certify: bool, max_intervals: int
 ) -> PopulationSolution:
     """Search, prove, and return to the game's own units."""

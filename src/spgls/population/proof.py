@@ -80,9 +80,10 @@ def _improve(search: Search, low: Vector, high: Vector, value: Vector, margin: V
 
 def _goal(search: Search) -> float:
     """Bound to reach, a little more than what was asked for."""
+    known = min(search.best_value, search.sections.least)
     if search.outcome == "unattained":
-        return float(min(search.best_value, search.infinity) - 0.49 * search.gap)
-    return search.best_value - 0.99 * search.gap
+        return float(min(known, search.infinity) - 0.49 * search.gap)
+    return known - 0.99 * search.gap
 
 
 def _first_intervals(search: Search) -> tuple[Dual, Vector, Vector]:
@@ -111,8 +112,9 @@ def _first_intervals(search: Search) -> tuple[Dual, Vector, Vector]:
         mu = np.concatenate([mu[:before], near, mu[after:]])
         edges = np.concatenate([edges[:before], steps, edges[after + 1 :]])
     low, high = edges[:-1], edges[1:]
-    if sections.lowest > 0.0 and not mu.all():
-        # At the pole the Lagrangian has no minimum, unless the target avoids the lowest space.
+    if not sections.alone or (sections.lowest > 0.0 and not mu.all()):
+        # At the pole the Lagrangian has no minimum, unless the target avoids the lowest space; and
+        # the worst of several populations is another for each interval.
         return between(sections, low, high), low, high
     return sections.dual(t, mu), low, high
 
@@ -147,20 +149,24 @@ def _ends(search: Search, max_intervals: int) -> tuple[list[Intervals], float, i
     sections, coarse, goal = search.sections, search.coarse, _goal(search)
     beyond: list[tuple[float, float]] = []
     upper = search.upper
-    t, first = float(coarse.t[0]), crude_start(sections, float(coarse.t[0]), upper)
+    t = float(coarse.t[0])
+    facing = sections.facing_one(t)
+    first = crude_start(facing, t, upper)
     if first < goal:
-        first = end_bound(sections, 0.0, t, upper, float(coarse.mu[0]))
+        first = end_bound(facing, 0.0, t, upper, float(coarse.mu[0]))
     while first < goal and t > 1e-60 and len(beyond) < max_intervals:
         beyond.append((t * exp(-_MORE), t))
         t *= exp(-_MORE)
-        first = end_bound(sections, 0.0, t, upper)
-    t, last = float(coarse.t[-1]), crude_end(sections, float(coarse.t[-1]))
+        first = end_bound(sections.facing_one(t), 0.0, t, upper)
+    t = float(coarse.t[-1])
+    facing = sections.facing_one(t)
+    last = crude_end(facing, t)
     if last < goal:
-        last = end_bound(sections, t, inf, upper, float(coarse.mu[-1]))
+        last = end_bound(facing, t, inf, upper, float(coarse.mu[-1]))
     while last < goal and t < 1e60 and len(beyond) < max_intervals:
         beyond.append((t, t * exp(_MORE)))
         t *= exp(_MORE)
-        last = end_bound(sections, t, inf, upper)
+        last = end_bound(sections.facing_one(t), t, inf, upper)
     low, high = np.array(beyond).reshape(-1, 2).T
     return [(low, high)] if beyond else [], min(first, last), 2
 

@@ -168,7 +168,8 @@ class Search:
             grid = np.geomspace(grid[-1], 1e6 * grid[-1], 20)
         # The last point where none is good enough, which only rounding can bring about.
         i = int(np.argmax(np.append(here.value[:-1] <= allowed, True)))
-        if problem.nullity and problem.groups.honest > 0.0 and i > 0 and here.fill[i - 1] > 0.0:
+        fills = problem.nullity and problem.groups.honest > 0.0 and i > 0 and here.fill[i - 1] > 0.0
+        if problem.alone and fills:
             t = float(approach(problem, grid[i - 1 : i], grid[i : i + 1], margin)[0])
             self.best_t, self.best_value = t, float(self.evaluate(t, guess=1.0).value)
             return

@@ -15,7 +15,6 @@ Without the constraint, and ``nu (|x|^2 - tau)`` added, the minimum is ``psi``, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, NamedTuple, TypeVar, cast
@@ -152,6 +151,11 @@ class Sections:
         Relative accuracy of the game's coordinates in ulps.
     """
 
+    #: Whether a population is faced alone, not the worst of several.
+    alone = True
+    #: Least value that bounds of the whole can reach, where that may be less than what is attained.
+    least = inf
+
     def __init__(
         self,
         game: ReducedGame,
@@ -201,9 +205,22 @@ class Sections:
         """Some of many games, in any order and as often as wanted; one game serves every ``t``."""
         if not self.groups.many:
             return self
-        some = copy(self)
-        some.groups, some.ridge = self.groups.of(which), self.ridge[which]
-        return some
+        return self.against(self.groups.of(which), self.ridge[which])
+
+    def against(self, groups: GroupMoments, ridge: Numbers) -> Sections:
+        """The same data, labels and goals in another game, or in many."""
+        other = Sections.__new__(Sections)
+        vars(other).update(vars(self))
+        other.groups, other.ridge = groups, ridge
+        return other
+
+    def facing(self, t: Vector) -> Sections:
+        """The game whose Lagrangian bounds the loss at each ``t``: this one."""
+        return self
+
+    def facing_one(self, t: float) -> Sections:
+        """The same at a single ``t``."""
+        return self
 
     def target(self, m: Moments) -> tuple[Array, Numbers, Numbers]:
         """``r`` along the data, its squared norm outside, and its product there with ``y - z``."""
@@ -227,7 +244,8 @@ class Sections:
         """The Lagrangian bound at ``t`` and multipliers; a single ``t`` serves several of them."""
         rows = blocks(np.size(mu), self.size)
         if len(rows) > 1 and isinstance(t, np.ndarray):
-            return _joined(*(self.dual(t[some], mu[some]) for some in rows))
+            joined = _joined(*(self.of(some).dual(t[some], mu[some]) for some in rows))
+            return joined._replace(m=joined.m._replace(groups=self.groups))
         m = self.groups.at(t)
         r, outside, _ = self.target(m)
         nu, w = mu - self.lowest, self.inverse(mu)
