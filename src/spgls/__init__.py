@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spgls.game.between import Between
 from spgls.game.classes import Opposite, Wants
 from spgls.game.goals import Cap, Constant, Floor, Scale, Shift
-from spgls.game.providers import Population
+from spgls.game.providers import Population, PopulationRange
 from spgls.game.response import gamma_from_pull, movement, undo_response
 from spgls.game.strength import GammaEstimate, estimate_gamma
-from spgls.solvers import Solution, Stats, Status, Step
+from spgls.solvers import End, Solution, Stats, Status, Step
 from spgls.solvers.levers import Levers, levers
 from spgls.solvers.progress import Progress
 from spgls.solvers.solve import certify, solve
@@ -38,17 +39,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Between",
     "Cap",
     "Certificate",
     "Comparison",
     "Constant",
     "DecisionRobustness",
+    "End",
     "Floor",
     "GammaEstimate",
     "Levers",
     "Opposite",
     "Path",
     "Population",
+    "PopulationRange",
     "Progress",
     "Robustness",
     "Scale",

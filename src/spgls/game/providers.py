@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_number, check_vector
 from spgls.base.vector import dot
+from spgls.game.between import Between, read_between
 from spgls.matrix import Matrix
 
-__all__ = ["Population", "Provider", "priced_norm", "priced_norms"]
+__all__ = ["Population", "PopulationRange", "Provider", "priced_norm", "priced_norms"]
 
 #: Shares may miss one by the rounding of their decimals; by more, a group was forgotten.
 _SUM = 1e-9
@@ -131,17 +133,35 @@ class Population:
         object.__setattr__(self, "gammas", tuple(float(gamma) for gamma in gammas))
         object.__setattr__(self, "shares", tuple(float(share / total) for share in shares))
 
+    @overload
     @classmethod
-    def mixed(cls, gamma: float, honest: float = 0.5) -> Population:
+    def mixed(cls, gamma: float, honest: float = 0.5) -> Population: ...
+    @overload
+    @classmethod
+    def mixed(cls, gamma: Between, honest: float | Between = 0.5) -> PopulationRange: ...
+    @overload
+    @classmethod
+    def mixed(cls, gamma: float, honest: Between) -> PopulationRange: ...
+    @classmethod
+    def mixed(
+        cls, gamma: float | Between, honest: float | Between = 0.5
+    ) -> Population | PopulationRange:
         """A share of honest providers, and the rest of one strength.
 
         Parameters
         ----------
-        gamma : float
+        gamma : float or Between
             Strength of the strategic providers.
-        honest : float
+        honest : float or Between
             Share of the honest ones, from zero to one.
+
+        Returns
+        -------
+        Population or PopulationRange
+            The latter where one of both is not known.
         """
+        if isinstance(gamma, Between) or isinstance(honest, Between):
+            return PopulationRange.of(gamma, honest)
         strength = check_number(gamma, "gamma", above=0.0)
         share = check_number(honest, "honest", at_least=0.0, at_most=1.0)
         return cls((math.inf, strength), (share, 1.0 - share))
@@ -178,3 +198,83 @@ class Population:
             for gamma, share in zip(self.gammas, self.shares, strict=True)
         ]
         return f"Population({', '.join(groups)})"
+
+
+@dataclass(frozen=True)
+class PopulationRange:
+    """Honest and strategic providers, of whom strength, or share, or both are not known.
+
+    :meth:`Population.mixed` makes one of a :class:`Between`; it stands where a population does in
+    :func:`solve` and :func:`certify`.
+
+    Parameters
+    ----------
+    gamma : Between
+        Strengths of the strategic providers that are possible.
+    honest : Between
+        Shares of the honest ones that are.
+
+    Examples
+    --------
+    >>> from spgls import Between, Population
+    >>> Population.mixed(Between(0.5, 5), honest=Between(0.2, 0.8))
+    PopulationRange(20% to 80% honest, others gamma 0.5 to 5)
+    """
+
+    gamma: Between
+    honest: Between
+
+    @classmethod
+    def of(cls, gamma: float | Between, honest: float | Between) -> PopulationRange:
+        """A range of strengths and of honest shares, or a number for either.
+
+        Parameters
+        ----------
+        gamma : float or Between
+            Strength of the strategic providers.
+        honest : float or Between
+            Share of the honest ones.
+        """
+        return cls(
+            read_between(gamma, "gamma", infinite=True, above=0.0),
+            read_between(honest, "honest", at_least=0.0, at_most=1.0),
+        )
+
+    @property
+    def corners(self) -> tuple[Population, ...]:
+        """The populations at the ends of the ranges: one, two or four."""
+        pairs = [
+            (gamma, honest)
+            for gamma in (self.gamma.low, self.gamma.high)
+            for honest in (self.honest.low, self.honest.high)
+        ]
+        return tuple(dict.fromkeys(_two_groups(*pair) for pair in pairs))
+
+    @property
+    def chain(self) -> tuple[Population, ...]:
+        """Those of them that can be the worst, each beside those it can be the worst with.
+
+        A predictor's loss against a strength is convex in ``s = gamma/(gamma + q)``, which is one
+        for the honest. So where weak providers cost more than strong ones, honest ones cost more
+        than either, and the weak are the worst with the largest share of the honest only.
+        """
+        (low, high), (few, many) = (
+            (ends.low, ends.high) for ends in (self.gamma, self.honest)
+        )
+        return tuple(
+            dict.fromkeys(_two_groups(*pair) for pair in ((high, many), (low, many), (low, few)))
+        )
+
+    def __repr__(self) -> str:
+        low, high = 100 * self.honest.low, 100 * self.honest.high
+        share = f"{low:.4g}%" if self.honest.known else f"{low:.4g}% to {high:.4g}%"
+        ends = self.gamma
+        strength = f"{ends.low:.6g}" if ends.known else f"{ends.low:.6g} to {ends.high:.6g}"
+        return f"PopulationRange({share} honest, others gamma {strength})"
+
+
+def _two_groups(gamma: float, honest: float) -> Population:
+    """The population in its fewest groups."""
+    if honest == 0.0:
+        return Population((gamma,), (1.0,))
+    return Population((math.inf, gamma), (honest, 1.0 - honest)).merged()

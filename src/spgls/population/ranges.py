@@ -48,8 +48,8 @@ def solve_worst(
     -------
     solution : PopulationSolution
         The optimum; its ``value`` is the worst loss of the predictor.
-    worst : ndarray of shape (G,)
-        Shares in the mixture of populations that it is the best answer to.
+    weights : ndarray of shape (K,)
+        Of the populations in the mixture that it is the best answer to.
 
     Examples
     --------
@@ -60,17 +60,17 @@ def solve_worst(
     >>> from spgls.reduction.reduced import ReducedGame
     >>> game = ReducedGame(np.array([2.0, 1.0]), np.array([3.0, 1.0]), np.ones(2), 0.5, 0.0, 4.0)
     >>> half = [[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]
-    >>> found, worst = solve_worst(game, [0.1, 10.0, np.inf], half)
-    >>> print(f"{found.value:.4f} {found.proved} {worst.round(2)}")
+    >>> found, weights = solve_worst(game, [0.1, 10.0, np.inf], half)
+    >>> print(f"{found.value:.4f} {found.proved} {weights.round(2)}")
     """
     gammas, shares = np.asarray(gammas, dtype=float), np.asarray(shares, dtype=float)
     if game.size + game.nullity == 0:
         # Nobody can move anything, so all populations are alike.
         alike = solve_population(game, gammas, shares[0], ridge=ridge, tol=tol, ulps=ulps)
-        return alike, shares[0]
+        return alike, np.eye(len(shares))[0]
     with np.errstate(all="ignore"):
         sections = WorstSections(game, gammas, shares, ridge, tol, ulps)
         found = search_sections(game, sections, tol, True, max_intervals)
         if found.t == 0.0:
-            return found, shares[0]
-        return found, sections.shares_at(found.t / sections.units.t)
+            return found, np.eye(len(shares))[0]
+        return found, sections.weights_at(found.t / sections.units.t)

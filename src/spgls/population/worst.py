@@ -254,9 +254,10 @@ class WorstSections(Sections):
             places = np.append(places, low / (low + high))
         return float(np.max(self._mixed(places).value_at_infinity()))
 
-    def shares_at(self, t: float) -> Vector:
-        """Shares of the groups in the worst mixture at ``t``."""
-        return np.asarray(self._weights(self._place(np.array([t]), 0.0).primal)[0])
+    def weights_at(self, t: float) -> Vector:
+        """Weights of the populations in the worst mixture at ``t``."""
+        place = self._place(np.array([t]), 0.0).primal
+        return np.maximum(0.0, 1.0 - abs(np.arange(len(self._corners)) - place))
 
     def facing(self, t: Vector) -> Sections:
         """The worst mixture at each ``t``: of all, its bounds are the highest there."""

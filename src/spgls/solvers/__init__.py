@@ -19,6 +19,7 @@ from spgls.solvers.registry import (
     Capabilities,
     PathSolver,
     PopulationSolver,
+    RangeSolver,
     Solver,
     SolverFunction,
     SolverLike,
@@ -26,7 +27,7 @@ from spgls.solvers.registry import (
     register,
     resolve,
 )
-from spgls.solvers.solution import Solution, Stats, Status, Step, latest
+from spgls.solvers.solution import End, Solution, Stats, Status, Step, latest
 from spgls.solvers.spectral import Spectral
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Capabilities",
     "Clock",
     "Controls",
+    "End",
     "Krylov",
     "Option",
     "OwnSolver",
@@ -47,6 +49,7 @@ __all__ = [
     "Plan",
     "PopulationSolver",
     "RTRNewton",
+    "RangeSolver",
     "Solution",
     "Solver",
     "SolverFunction",

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, ClassVar
 
 from spgls.base.machine import available_memory, threads
-from spgls.game.providers import Population
+from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Work
 from spgls.reduction.data import GameData
 from spgls.solvers.cost import Cost, krylov_cost, krylov_pass, spectral_cost
@@ -226,6 +226,14 @@ class Auto:
         if not _given_up(first, data, controls, plan):
             return first
         return _after(first, Spectral().solve_population(data, population, ridge, controls))
+
+    def solve_range(
+        self, data: GameData, people: PopulationRange, ridge: float, controls: Controls
+    ) -> Solution:
+        """Solve one game against the worst population of a range: by decomposition, if it fits."""
+        exact = Spectral()
+        check_memory(exact, data, 1)
+        return exact.solve_range(data, people, ridge, controls)
 
     def solve_path(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
@@ -30,9 +30,12 @@ from spgls.sphere import Certificate, build_certificate
 __all__ = [
     "Engine",
     "certify_predictor",
+    "counted_reductions",
     "on_trusted_reductions",
+    "slope_of",
     "solve_by_reduction",
     "solve_task",
+    "trusted",
 ]
 
 Engine = Literal["auto", "gram", "qr"]
@@ -107,28 +110,60 @@ def solve_by_reduction(
     """
     found: dict[int, Solution] = {}
 
-    def reduce(name: Literal["gram", "qr"]) -> Reduction | None:
-        # An earlier game on the same data may have made it.
-        passes = 0.0 if sums is not None or name in task.data.reductions else 1.0
-        reduction = reduce_spectral(task.data, name, None if sums is None else partial(sums, name))
-        task.clock.lap("reduction", passes)
-        return reduction
-
     def attempt(reduction: Reduction, which: np.ndarray) -> Mask:
         some = task.some(which.tolist())
         optima = small_solver(reduction.game, some)
         task.clock.lap(stage)
         solutions, best = recover(some, reduction, optima)
         found.update(zip(which.tolist(), solutions, strict=True))
-        pairs = zip(solutions, best, strict=True)
-        sure = np.array([one.status.ok and at.a >= _FAR for one, at in pairs])
-        k = np.array([at.k for at in best])
-        return sure & squares_suffice(reduction, optima, k, task.tol)
+        return trusted(reduction, optima, solutions, best, task.tol)
 
     # Numbers beyond double precision show in what is returned.
     with np.errstate(all="ignore"):
+        reduce = counted_reductions(task.data, task.clock, sums)
         on_trusted_reductions(engine, len(task.games), reduce, attempt)
     return tuple(found[i] for i in range(len(task.games)))
+
+
+def counted_reductions(data: GameData, clock: Clock, sums: ReduceSums | None = None) -> ReduceSums:
+    """Makes reductions of the data, or of sums of it, and counts what they cost."""
+
+    def reduce(name: Literal["gram", "qr"]) -> Reduction | None:
+        # An earlier game on the same data may have made it.
+        passes = 0.0 if sums is not None or name in data.reductions else 1.0
+        reduction = reduce_spectral(data, name, None if sums is None else partial(sums, name))
+        clock.lap("reduction", passes)
+        return reduction
+
+    return reduce
+
+
+def trusted(
+    reduction: Reduction,
+    optima: Optima,
+    solutions: Sequence[Solution],
+    best: Sequence[Reached],
+    tol: float,
+) -> Mask:
+    """With which of its games a reduction can be trusted.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        The reduction of their data.
+    optima : Optima
+        Their optima on it.
+    solutions : sequence of Solution
+        What they led to.
+    best : sequence of Reached
+        Averages over the groups there.
+    tol : float
+        Certified relative gap wanted.
+    """
+    pairs = zip(solutions, best, strict=True)
+    sure = np.array([one.status.ok and at.a >= _FAR for one, at in pairs])
+    k = np.array([at.k for at in best])
+    return np.asarray(sure & squares_suffice(reduction, optima, k, tol))
 
 
 @np.errstate(all="ignore")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spgls.game.providers import Population
+from spgls.game.between import Between
+from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData
 from spgls.solvers.auto import check_memory
 from spgls.solvers.iterative.iterate import Controls
-from spgls.solvers.registry import PathSolver, PopulationSolver, Solver
+from spgls.solvers.registry import PathSolver, PopulationSolver, RangeSolver, Solver
 from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Setting, Solution
 from spgls.solvers.spectral import Spectral
@@ -19,9 +20,19 @@ __all__ = ["check_knows", "play"]
 
 
 def check_knows(
-    solver: Solver, population: Population, ridge: float, avoids_null: bool = False
+    solver: Solver,
+    population: Population | PopulationRange,
+    ridge: float,
+    avoids_null: bool = False,
 ) -> None:
     """Refuse a game that a solver does not know."""
+    if isinstance(population, PopulationRange):
+        if not isinstance(solver, RangeSolver):
+            raise ValueError(
+                f"solver {solver.capabilities.name!r} does not know ranges; got {population}. Use "
+                "solver='auto' or 'spectral', or pass numbers in the place of Between."
+            )
+        return
     paper = is_paper_game(population, ridge)
     if (paper and not avoids_null) or isinstance(solver, PopulationSolver):
         return
@@ -39,7 +50,7 @@ def check_knows(
 def play(
     solver: Solver,
     data: GameData,
-    populations: Sequence[Population],
+    populations: Sequence[Population | PopulationRange],
     ridge: float,
     controls: Controls,
 ) -> tuple[Solution, ...]:
@@ -53,7 +64,7 @@ def play(
         How.
     data : GameData
         The data of the games.
-    populations : sequence of Population
+    populations : sequence of Population and PopulationRange
         Whom the learner meets in each.
     ridge : float
         Weight of the squared priced norm of the coefficients.
@@ -63,7 +74,9 @@ def play(
     for population in populations:
         check_knows(solver, population, ridge, data.layout.avoids_null)
     check_memory(solver, data, len(populations))
-    games = [as_game(population, ridge) for population in populations]
+    games = [
+        one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
+    ]
     units = units_of(data)
     if units is None:
         found = _play(solver, data, games, ridge, controls)
@@ -78,10 +91,11 @@ def play(
 
 
 def _with_setting(
-    solution: Solution, population: Population, ridge: float, avoids_null: bool
+    solution: Solution, population: Population | PopulationRange, ridge: float, avoids_null: bool
 ) -> Solution:
     """A solution that knows its game, as far as its advice asks."""
-    honest = population.honest > 0.0
+    share = population.honest
+    honest = (share.low if isinstance(share, Between) else share) > 0.0
     if not (honest or ridge or avoids_null):
         # Games of the paper come in thousands, and their solutions know that already.
         return solution
@@ -91,18 +105,22 @@ def _with_setting(
 def _play(
     solver: Solver,
     data: GameData,
-    games: Sequence[float | Population],
+    games: Sequence[float | Population | PopulationRange],
     ridge: float,
     controls: Controls,
 ) -> tuple[Solution, ...]:
+    plain = [game for game in games if not isinstance(game, PopulationRange)]
     if len(data.layout.changeable) == 0:
         # Nobody can react, so there is no game to solve.
-        return Spectral().solve_path(data, games, controls, ridge)
-    if len(games) > 1 and isinstance(solver, PathSolver):
-        return solver.solve_path(data, games, controls, ridge)
+        solver = Spectral()
+    if len(plain) == len(games) > 1 and isinstance(solver, PathSolver):
+        return solver.solve_path(data, plain, controls, ridge)
     solutions: list[Solution] = []
     for game in games:
-        if isinstance(game, Population):
+        if isinstance(game, PopulationRange):
+            assert isinstance(solver, RangeSolver)
+            solution = solver.solve_range(data, game, ridge, controls)
+        elif isinstance(game, Population):
             assert isinstance(solver, PopulationSolver)
             solution = solver.solve_population(data, game, ridge, controls)
         else:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from spgls.base.types import Array, Numbers, Vector
 from spgls.base.validation import check_choice, describe
-from spgls.game.providers import Population
+from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.solution import Solution
@@ -17,6 +17,7 @@ __all__ = [
     "Capabilities",
     "PathSolver",
     "PopulationSolver",
+    "RangeSolver",
     "Solver",
     "SolverFunction",
     "SolverLike",
@@ -85,6 +86,17 @@ class PopulationSolver(Protocol):
         self, data: GameData, population: Population, ridge: float, controls: Controls
     ) -> Solution:
         """Solve one game against a population."""
+        ...
+
+
+@runtime_checkable
+class RangeSolver(Protocol):
+    """A solver that also knows populations of which only a range is known."""
+
+    def solve_range(
+        self, data: GameData, people: PopulationRange, ridge: float, controls: Controls
+    ) -> Solution:
+        """Solve one game against the worst population of a range."""
         ...
 
 

@@ -9,9 +9,20 @@ from enum import Enum
 import numpy as np
 
 from spgls.base.types import Vector
+from spgls.game.providers import Population
 from spgls.sphere.certificate import Certificate
 
-__all__ = ["Setting", "Solution", "Stats", "Status", "Step", "advise", "latest", "status_of"]
+__all__ = [
+    "End",
+    "Setting",
+    "Solution",
+    "Stats",
+    "Status",
+    "Step",
+    "advise",
+    "latest",
+    "status_of",
+]
 
 
 class Status(Enum):
@@ -252,6 +263,33 @@ class Stats:
         return f"Stats({self.passes:g} passes, {self.iterations} iterations, {self.seconds:.3g} s)"
 
 
+@dataclass(frozen=True)
+class End:
+    """A population at an end of a range, and how the predictor fares against it.
+
+    Attributes
+    ----------
+    population : Population
+        The population.
+    objective : float
+        Objective of the predictor if this is whom it meets.
+    best : float
+        Objective of the best predictor there.
+    binds : bool
+        Whether it is the worst end, or one of them.
+    """
+
+    population: Population
+    objective: float
+    best: float
+    binds: bool
+
+    @property
+    def regret(self) -> float:
+        """What knowing that this is the population would have gained."""
+        return max(0.0, self.objective - self.best)
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A predictor, and the proof that comes with it.
@@ -264,13 +302,14 @@ class Solution:
         Intercept, zero unless one was asked for.
     alpha : float or ndarray of shape (k,)
         ``q/gamma``, the squared priced norm of the coefficients over the strength; one for each
-        group of a population, zero for honest ones.
+        group of a population, zero for honest ones; one for each end of a range of strengths.
     multiplier : float
         Multiplier of the sphere constraint in the paper's formulation; against a population, of
         the squared priced norm of the coefficients.
     objective : float
         Learner's weighted sum of squares after the providers moved, measured on the data; against
-        a population the mean over its groups. A ridge term is included.
+        a population the mean over its groups, against a range the worst over it. A ridge term is
+        included.
     status : Status
         How the solve ended.
     solver : str
@@ -283,6 +322,8 @@ class Solution:
         The way there; empty for a direct solver.
     setting : Setting
         What of the game :attr:`advice` depends on.
+    ends : tuple of End
+        Against a range: the predictor against the population at each of its ends. Otherwise empty.
     """
 
     coef: Vector
@@ -296,6 +337,17 @@ class Solution:
     stats: Stats
     history: tuple[Step, ...] = ()
     setting: Setting = Setting()
+    ends: tuple[End, ...] = ()
+
+    @property
+    def binding(self) -> tuple[Population, ...]:
+        """The populations at the ends of a range that are worst for the predictor."""
+        return tuple(end.population for end in self.ends if end.binds)
+
+    @property
+    def regret(self) -> float:
+        """What knowing the truth would have gained, at the end of a range where that is most."""
+        return max((end.regret for end in self.ends), default=0.0)
 
     @property
     def advice(self) -> str:

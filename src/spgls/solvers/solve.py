@@ -18,11 +18,22 @@ from spgls.base.validation import (
     describe,
 )
 from spgls.game.goals import GoalLike
-from spgls.game.providers import Population
+from spgls.game.between import Between
+from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Matrix
 from spgls.reduction.data import GameData, NullSpace
-from spgls.solvers import Controls, Solution, SolverLike, Step, play, resolve
+from spgls.solvers import (
+    Controls,
+    Solution,
+    SolverLike,
+    Spectral,
+    Step,
+    check_memory,
+    play,
+    resolve,
+)
 from spgls.solvers.judge import judge_predictor
+from spgls.solvers.ranges import certify_against_range
 from spgls.solvers.small import as_game
 from spgls.solvers.units import units_of
 from spgls.sphere import Certificate
@@ -31,6 +42,7 @@ __all__ = [
     "certify",
     "read_controls",
     "read_gammas",
+    "read_people",
     "read_population",
     "read_ridge",
     "solve",
@@ -47,6 +59,13 @@ def read_population(gamma: Any, name: str = "gamma") -> Population:
     if isinstance(gamma, Population):
         return gamma
     return Population.of_one(check_number(gamma, name, above=0.0, advice=_GAMMA))
+
+
+def read_people(gamma: Any) -> Population | PopulationRange:
+    """Return who the providers are, or may be."""
+    if isinstance(gamma, Between):
+        return PopulationRange.of(gamma, 0.0)
+    return gamma if isinstance(gamma, PopulationRange) else read_population(gamma)
 
 
 def read_gammas(gammas: Any) -> list[Population]:
@@ -89,7 +108,7 @@ def solve(
     X: Table | Matrix,
     y: Numbers,
     z: Numbers | GoalLike,
-    gamma: Number | Population,
+    gamma: Number | Between | Population | PopulationRange,
     *,
     fit_intercept: bool = False,
     feature_cost: Numbers | None = None,
@@ -114,9 +133,11 @@ def solve(
     z : array-like of shape (m,) or callable
         Goals: the prediction each provider would like, or a function of the labels that returns
         them, such as ``Floor(250)``.
-    gamma : float or Population
+    gamma : float, Between, Population or PopulationRange
         Strength of the providers, positive; small is strong. A :class:`Population` where they
-        differ in strength or some are honest.
+        differ in strength or some are honest. Where only a range is known, :class:`Between`, or
+        ``Population.mixed(Between(0.5, 5), honest=Between(0.2, 0.8))``: then the worst objective
+        over the range is made as small as possible.
     fit_intercept : bool
         Whether the predictor has an intercept, which nobody can manipulate.
     feature_cost : array-like of shape (n,) or mapping, optional
@@ -168,7 +189,7 @@ def solve(
     >>> solution.certificate.relative_gap < 1e-12
     True
     """
-    population, penalty = read_population(gamma), read_ridge(ridge)
+    people, penalty = read_people(gamma), read_ridge(ridge)
     controls = read_controls(tol, max_iter, rng, callback)
     chosen = resolve(solver)
     data = GameData.from_user(
@@ -180,14 +201,14 @@ def solve(
         sample_weight=sample_weight,
         null_space=null_space,
     )
-    return play(chosen, data, [population], penalty, controls)[0]
+    return play(chosen, data, [people], penalty, controls)[0]
 
 
 def certify(
     X: Table | Matrix,
     y: Numbers,
     z: Numbers | GoalLike,
-    gamma: Number | Population,
+    gamma: Number | Between | Population | PopulationRange,
     coef: Numbers,
     *,
     intercept: Number | None = None,
@@ -199,7 +220,8 @@ def certify(
     """Bound how far a predictor is from the best one, from the data alone.
 
     Small data is decomposed. Large data is only multiplied with, in as little memory as
-    :func:`solve` takes; then the bound is that of the game solved by ``"krylov"``.
+    :func:`solve` takes; then the bound is that of the game solved by ``"krylov"``. Against a range
+    data of any size is decomposed.
 
     Parameters
     ----------
@@ -228,7 +250,7 @@ def certify(
     >>> certify(X, y, z, 0.5, solve(X, y, z, 0.5).coef).relative_gap < 1e-12
     True
     """
-    population, penalty = read_population(gamma), read_ridge(ridge)
+    people, penalty = read_people(gamma), read_ridge(ridge)
     data = GameData.from_user(
         X,
         y,
@@ -240,7 +262,14 @@ def certify(
     )
     predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
-    game, units = as_game(population, penalty), units_of(data)
+    units = units_of(data)
+    if isinstance(people, PopulationRange):
+        check_memory(Spectral(), data, 1)
+        if units is None:
+            return certify_against_range(data, predictor, constant, people, penalty)
+        moved = units.told(data), units.coef(predictor), constant * units.b, units.people(people)
+        return units.of_certificate(certify_against_range(*moved, units.ridge(penalty)))
+    game = as_game(people, penalty)
     if units is None:
         return judge_predictor(data, predictor, constant, game, penalty)
     told = units.told(data), units.coef(predictor), constant * units.b, units.people(game)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spgls.game.providers import Population
+from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData
 from spgls.solvers.by_reduction import Engine, solve_by_reduction, solve_task
 from spgls.solvers.iterative.iterate import Controls
+from spgls.solvers.ranges import RangeTask, solve_range
 from spgls.solvers.recover import Clock, Task
 from spgls.solvers.registry import Capabilities, register
 from spgls.solvers.solution import Solution
@@ -52,6 +53,13 @@ class Spectral:
     ) -> Solution:
         """Solve one game against a population, or with a ridge."""
         return self.solve_path(data, [population], controls, ridge)[0]
+
+    def solve_range(
+        self, data: GameData, people: PopulationRange, ridge: float, controls: Controls
+    ) -> Solution:
+        """Solve one game against the worst population of a range."""
+        name = self.capabilities.name
+        return solve_range(RangeTask(name, data, people, ridge, controls.tol), self.engine)
 
     def solve_path(
         self,

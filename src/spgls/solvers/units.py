@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import frexp, isinf, sqrt
+from typing import overload
 
 import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot
-from spgls.game.providers import Population
+from spgls.game.between import Between
+from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData
-from spgls.solvers.solution import Solution
+from spgls.solvers.solution import End, Solution
 from spgls.sphere.certificate import Certificate
 
 __all__ = ["Units", "units_of"]
@@ -51,8 +53,16 @@ class Units:
         own = replace(layout, cost=cost * self.a * self.a)
         return replace(data, y=data.y * self.b, z=data.z * self.b, layout=own)
 
-    def people(self, who: float | Population) -> float | Population:
+    @overload
+    def people(self, who: float | Population) -> float | Population: ...
+    @overload
+    def people(self, who: PopulationRange) -> PopulationRange: ...
+    def people(self, who: float | Population | PopulationRange) -> float | Population | PopulationRange:
         """Whom the learner meets, in these units."""
+        if isinstance(who, PopulationRange):
+            ends = who.gamma
+            told = Between(self._strength(ends.low), self._strength(ends.high))
+            return PopulationRange(told, who.honest)
         if isinstance(who, Population):
             return Population(tuple(self._strength(gamma) for gamma in who.gammas), who.shares)
         return self._strength(who)
@@ -81,11 +91,11 @@ class Units:
         b = self.b
         return replace(proof, lower_bound=proof.lower_bound / b / b, gap=proof.gap / b / b)
 
-    def back(self, solution: Solution, who: float | Population) -> Solution:
+    def back(self, solution: Solution, who: float | Population | PopulationRange) -> Solution:
         """A solution in the units of the game itself."""
         b, proof = self.b, solution.certificate
         # The multiplier of a population is that of a squared norm, not of the unit sphere.
-        unit = self.a if isinstance(who, Population) else b
+        unit = b if isinstance(who, float) else self.a
         history = tuple(
             replace(step, objective=step.objective / b / b, residual=step.residual / b / b)
             for step in solution.history
@@ -98,6 +108,19 @@ class Units:
             objective=solution.objective / b / b,
             certificate=self.of_certificate(proof),
             history=history,
+            ends=self._ends(solution, who),
+        )
+
+    def _ends(
+        self, solution: Solution, who: float | Population | PopulationRange
+    ) -> tuple[End, ...]:
+        """The ends of a range, told in the units of the game itself."""
+        if not isinstance(who, PopulationRange):
+            return ()
+        b = self.b
+        return tuple(
+            End(population, end.objective / b / b, end.best / b / b, end.binds)
+            for population, end in zip(who.corners, solution.ends, strict=True)
         )
 
 
