@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -240,7 +241,7 @@ class PopulationRange:
             read_between(honest, "honest", at_least=0.0, at_most=1.0),
         )
 
-    @property
+    @cached_property
     def corners(self) -> tuple[Population, ...]:
         """The populations at the ends of the ranges: one, two or four."""
         pairs = [
@@ -250,7 +251,7 @@ class PopulationRange:
         ]
         return tuple(dict.fromkeys(_two_groups(*pair) for pair in pairs))
 
-    @property
+    @cached_property
     def chain(self) -> tuple[Population, ...]:
         """Those of them that can be the worst, each beside those it can be the worst with.
 
