@@ -87,7 +87,7 @@ def judge(
     if best is not None:
         for label, answer in sound.items():
             floor = exact.floor(exact.point(answer.coef, answer.intercept), people)
-            failures += _of_answer(exact, label, answer, losses[label], best, floor)
+            failures += of_answer(exact, label, answer, losses[label], best, floor)
     return Verdict(failures, best)
 
 
@@ -110,9 +110,10 @@ def not_numbers(answer: Answer) -> str:
     return ", ".join(lost)
 
 
-def _of_answer(
+def of_answer(
     exact: Exact, label: str, answer: Answer, loss: mpfr, best: Rival, floor: mpfr
 ) -> list[Failure]:
+    """What is wrong with one answer, by its own loss and the best predictor known."""
     slack = exact.slack
     # What is said of one predictor allows for its being made of floats; what is said of all of
     # them does not.

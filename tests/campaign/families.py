@@ -297,6 +297,24 @@ def paths(dice: Dice) -> Game:
     return made.but(more=tuple(more[i] for i in order))
 
 
+def ranges(dice: Dice) -> Game:
+    """Strengths, honest shares or both of which only the ends are known, on any data."""
+    others = (generic, graded_columns, weak_direction, hard_case, rank_deficient, uncentred, costs)
+    made = dice.pick((*others, orthogonal_goals, near_ties))(dice)
+    strengths = sorted(dice.strength(made.X, made.y) for _ in range(2))
+    shares = sorted(dice.pick((0.0, 0.1, 0.25, 0.5, 0.75, 1.0)) for _ in range(2))
+    kind = dice.pick(("strength", "share", "both"))
+    if kind == "strength":
+        shares[1] = shares[0]
+    elif kind == "share":
+        strengths[1] = strengths[0]
+    low, high = (
+        People((math.inf, gamma), (share, 1.0 - share))
+        for gamma, share in zip(strengths, shares, strict=True)
+    )
+    return made.but(people=low, more=(high,))
+
+
 def folds(dice: Dice) -> Game:
     """Strengths to choose from by cross-validation; ``people`` is the world they are judged in."""
     m, n = int(dice.rng.integers(6, 16)), int(dice.rng.integers(1, 5))
@@ -334,5 +352,6 @@ FAMILIES: dict[str, Family] = {
         costs,
         paths,
         folds,
+        ranges,
     )
 }

@@ -7,6 +7,7 @@ from .exact import Exact, precise
 from .folds import run_folds
 from .game import Game
 from .play import ENGINES, run_solver
+from .ranges import run_range
 from .twins import TWINS, run_twin
 from .whole import certified, estimated, path
 
@@ -29,7 +30,7 @@ def prepared(game: Game, label: str) -> tuple[Game, str]:
     inside = detail(label)
     if not label.startswith("path ") and inside.isdigit():
         return game.but(people=game.more[int(inside)], more=()), plain(label)
-    if not label.startswith("path ") and game.family != "folds":
+    if not label.startswith(("path ", "range")) and game.family != "folds":
         return game.but(more=()), label
     return game, label
 
@@ -46,6 +47,8 @@ def _failures(game: Game, label: str) -> list[Failure]:
     if label.startswith("folds"):
         return run_folds(game)[1]
     exact = Exact(game)
+    if label == "range":
+        return run_range(game, exact)[1]
     if label.startswith("path "):
         return path(game, exact, {}, plain(label).removeprefix("path "))
     if label == "estimator" or inside == "half honest":

@@ -12,6 +12,7 @@ from .check import judge
 from .exact import Exact, precise
 from .game import Game, People
 from .play import SOLVERS, run_solver
+from .ranges import as_given
 from .replay import FIELD, as_solver, detail, plain
 from .shrink import Small
 from .twins import TWINS
@@ -19,6 +20,7 @@ from .whole import certified_scale
 
 #: What programs may need, in the order in which it is imported.
 _NAMES = (
+    "Between",
     "Population",
     "StackelbergRegressor",
     "StackelbergRegressorCV",
@@ -55,6 +57,9 @@ def _call(game: Game, label: str) -> str:
     options = [f"{name}={_value(value)}" for name, value in game.options().items()]
     if label.startswith("folds"):
         return _folds_call(game)
+    if label == "range":
+        given = ", ".join(["X", "y", "z", as_given(game), *options])
+        return f"print(solve({given}).certificate)"
     if label == "estimator":
         fit = [option for option in options if option.startswith("sample_weight")]
         made = [option for option in options if not option.startswith("sample_weight")]

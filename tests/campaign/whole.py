@@ -20,6 +20,7 @@ from .play import (
     run_path,
     run_solver,
 )
+from .ranges import run_range
 from .twins import chosen_twins, run_twin
 
 #: One game in so many is given to the default estimator, and to certify.
@@ -37,6 +38,10 @@ def play_game(game: Game) -> dict[str, Any]:
         if game.family == "folds":
             outcome, found = run_folds(game)
             runs["folds"] = told(outcome)
+            failures += found
+        elif game.family == "ranges":
+            outcome, found = run_range(game, exact)
+            runs["range"] = told(outcome)
             failures += found
         elif game.more:
             label = "krylov" if game.dice(5).integers(4) == 0 else "spectral"

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.frames import column_names, in_container_of, resolve_cost
 from spgls.base.types import Seed, Vector
-from spgls.base.validation import check_flag, check_number, check_strength, describe
+from spgls.base.validation import check_flag, check_strength, describe
 from spgls.estimators.conventions import (
     CallbackSupportMixin,
     Progress,
@@ -23,7 +23,8 @@ from spgls.estimators.conventions import (
     read_random_state,
 )
 from spgls.estimators.faced import fitted_strength
-from spgls.game.providers import Population, Provider
+from spgls.game.between import Between, read_between
+from spgls.game.providers import Population, PopulationRange, Provider
 from spgls.game.response import check_pull, strength_at
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData, read_null_space
@@ -64,7 +65,7 @@ class Targets(NamedTuple):
 class Plan(NamedTuple):
     """One game to play: whom the learner expects, their strength as it is told, and how."""
 
-    population: Population
+    population: Population | PopulationRange
     gamma: Any
     ridge: float
     solver: Solver
@@ -75,8 +76,8 @@ class Terms(NamedTuple):
     """Parameters of an estimator, checked: whom it expects, and how it is fitted."""
 
     gamma: Any
-    honest: float | None
-    pull: float
+    honest: float | Between | None
+    pull: Between
     ridge: float
     solver: Solver
     controls: Controls
@@ -88,9 +89,13 @@ class Terms(NamedTuple):
             # What a fit draws at random does not depend on how its strength was found.
             quiet = replace(self.controls, rng=None)
             reach = reach_of_least_squares(data, self.solver, quiet)
-            gamma, rule = strength_at(self.pull, reach.value) or np.inf, str(reach)
+            # The larger pull is the stronger.
+            ends = (self.pull.high, self.pull.low)
+            strengths = Between(*(strength_at(end, reach.value) or np.inf for end in ends))
+            gamma, rule = _one_or_both(strengths), str(reach)
         population = population_of(gamma, self.honest)
-        paper = len(population.gammas) == 1 and not self.ridge and not data.layout.avoids_null
+        one = isinstance(population, Population) and len(population.gammas) == 1
+        paper = one and not self.ridge and not data.layout.avoids_null
         if not isinstance(self.solver, PopulationSolver) and not paper:
             raise ValueError(
                 f"solver {self.solver.capabilities.name!r} knows neither honest providers nor a "
@@ -123,6 +128,8 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     gamma_rule_: str
     feature_cost_: Vector
     objective_: float
+    binding_: tuple[Population, ...]
+    regret_: float
     status_: Status
     certificate_: Certificate
     stats_: Stats
@@ -141,7 +148,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return Terms(
             gamma,
             honest,
-            self._read_pull(),
+            self._read_pulls(),
             read_ridge(self.ridge),
             resolve(self.solver),
             read_controls(self.tol, self.max_iter, read_random_state(self.random_state), None),
@@ -193,12 +200,14 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         progress.end()
         return solution
 
-    def _complete(self, population: Population, data: GameData, table: Any) -> None:
+    def _complete(
+        self, population: Population | PopulationRange, data: GameData, table: Any
+    ) -> None:
         """Whatever a model adds to coefficients and intercept."""
 
-    def _read_providers(self) -> tuple[Any, float | None]:
+    def _read_providers(self) -> tuple[Any, float | Between | None]:
         """Strength and honest share as they were given, checked."""
-        if isinstance(self.gamma, Population):
+        if isinstance(self.gamma, Population | PopulationRange):
             share: object = self.honest_share
             if share is not None and not (isinstance(share, Real) and share == HONEST):
                 raise ValueError(
@@ -207,28 +216,37 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                     "honest=0.5) makes one with honest providers."
                 )
             return self.gamma, None
-        honest = HONEST
-        if self.honest_share is not None:
-            honest = check_number(self.honest_share, "honest_share", at_least=0.0, at_most=1.0)
+        told = HONEST if self.honest_share is None else self.honest_share
+        honest = _one_or_both(read_between(told, "honest_share", at_least=0.0, at_most=1.0))
         if isinstance(self.gamma, str) and self.gamma == "auto":
             return "auto", honest
         advice = (
             "Or pass 'auto', or a Population. Small is strong; gamma_from_pull finds the one at "
             "which providers close a given share of the gap to their goal."
         )
-        return check_number(self.gamma, "gamma", above=0.0, advice=advice), honest
+        gamma = read_between(self.gamma, "gamma", infinite=True, above=0.0, advice=advice)
+        return _one_or_both(gamma), honest
 
     def _expected(self) -> tuple[Population, float]:
-        """Whom the fitted model expects, and the ridge of its fit."""
+        """Whom the fitted model expects, and the ridge of its fit; a range is refused."""
         gamma, honest = self._read_providers()
         if isinstance(gamma, str):
-            gamma = float(self.gamma_)
-        return population_of(gamma, honest), read_ridge(self.ridge)
+            strengths = np.atleast_1d(self.gamma_)
+            gamma = _one_or_both(Between(strengths[0], strengths[-1]))
+        population = population_of(gamma, honest)
+        if isinstance(population, PopulationRange):
+            raise ValueError(
+                f"this model was fitted against a range, {population}, and what is asked for needs "
+                "one population. Fit it with numbers in the place of Between."
+            )
+        return population, read_ridge(self.ridge)
 
-    def _read_pull(self) -> float:
+    def _read_pulls(self) -> Between:
         """What "auto" aims at; refused beside a strength that was given."""
-        pull = check_pull(self.pull)
-        if pull != 0.5 and not isinstance(self.gamma, str):
+        told = self.pull
+        ends = (told.low, told.high) if isinstance(told, Between) else (told, told)
+        pull = Between(*(check_pull(end) for end in ends))
+        if pull != Between(0.5, 0.5) and not isinstance(self.gamma, str):
             raise ValueError(
                 f"pull must stay 0.5 with gamma={self.gamma!r}, which says how strong providers "
                 f"are; got {describe(self.pull)}. Pass gamma='auto' with it."
@@ -238,12 +256,13 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _keep(self, solution: Solution, gamma: Any, cost: Vector | None, dtype: Any) -> None:
         """Set the fitted attributes."""
         reach = Provider(solution.coef, 0.0, np.inf, cost).reach
-        self.gamma_ = np.array(gamma.gammas) if isinstance(gamma, Population) else gamma
+        self.gamma_ = _strengths(gamma)
         self.alpha_ = reach / self.gamma_
         self.coef_ = solution.coef.astype(dtype, copy=False)
         self.intercept_ = dtype.type(solution.intercept)
         self.feature_cost_ = np.ones(self.n_features_in_) if cost is None else cost
         self.objective_ = solution.objective
+        self.binding_, self.regret_ = solution.binding, solution.regret
         self.status_ = solution.status
         self.certificate_ = solution.certificate
         self.stats_ = solution.stats
@@ -321,10 +340,34 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return bundle
 
 
-def population_of(gamma: float | Population, honest: float | None) -> Population:
-    """A population as it is, or one of honest providers and others of some strength."""
-    if isinstance(gamma, Population):
+def population_of(gamma: Any, honest: Any) -> Population | PopulationRange:
+    """A population as it is, or one of honest providers and others of some strength.
+
+    Parameters
+    ----------
+    gamma : float, Between, Population or PopulationRange
+        Strength of the strategic providers, or all of them.
+    honest : float, Between or None
+        Share of the honest ones; it has no part with a population.
+    """
+    if isinstance(gamma, Population | PopulationRange):
         return gamma
-    if not honest or np.isinf(gamma):
+    if not isinstance(gamma, Between) and (honest == 0.0 or np.isinf(gamma)):
         return Population((gamma,), (1.0,))
+    if isinstance(gamma, Between) or isinstance(honest, Between):
+        return PopulationRange.of(gamma, honest)
     return Population((np.inf, gamma), (honest, 1.0 - honest))
+
+
+def _one_or_both(ends: Between) -> float | Between:
+    """A number where both ends of a range are the same."""
+    return ends.low if ends.known else ends
+
+
+def _strengths(gamma: Any) -> float | Vector:
+    """Strengths that a fit assumes: one, those of groups, or the ends of a range."""
+    if isinstance(gamma, Population):
+        return np.array(gamma.gammas)
+    if isinstance(gamma, PopulationRange):
+        gamma = _one_or_both(gamma.gamma)
+    return np.array([gamma.low, gamma.high]) if isinstance(gamma, Between) else gamma

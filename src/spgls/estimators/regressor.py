@@ -27,8 +27,9 @@ from spgls.estimators.conventions import (
 )
 from spgls.estimators.linear_game import HONEST, LinearGame, Predictions, RandomState, Targets
 from spgls.estimators.summary import Summary, summarise
+from spgls.game.between import Between
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
-from spgls.game.providers import Population
+from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers import SolverLike, resolve
 from spgls.solvers.levers import LeverKind, Levers, find_levers, read_kinds
@@ -45,21 +46,23 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
 
     Parameters
     ----------
-    gamma : float, "auto" or Population
+    gamma : float, Between, "auto", Population or PopulationRange
         Strength of the strategic providers; small is strong. ``"auto"`` is the squared priced norm
         of the least-squares coefficients times ``(1 - pull)/pull``, so that the fit does not depend
         on units. Where least squares uses no changeable feature nobody has anything to gain:
         ``gamma_`` is ``inf``, and the fit is least squares. Where that norm comes from directions
         in which the rows hardly vary, it counts up to ten times that of the directions that explain
-        99% of what least squares explains; ``gamma_rule_`` tells.
-    pull : float
+        99% of what least squares explains; ``gamma_rule_`` tells. Where only a range is known,
+        ``Between(0.5, 5)``: the fit makes the worst objective over the range as small as possible.
+    pull : float or Between
         With ``gamma="auto"``, the share of the gap to their goal that strategic providers would
         close against least squares, between 0 and 1. Larger means stronger. With any other
-        ``gamma``, which says how strong they are itself, it must stay one half.
-    honest_share : float, optional
-        Share of the providers who do not react. It has no part with a Population, which holds its
-        own shares: leave the default there. None means the default. Zero is the game of the
-        literature, whose predictor can be far off for honest providers.
+        ``gamma``, which says how strong they are itself, it must stay one half. Where only a range
+        is known, ``Between(0.2, 0.8)``.
+    honest_share : float or Between, optional
+        Share of the providers who do not react, or a range of it. It has no part with a Population,
+        which holds its own shares: leave the default there. None means the default. Zero is the
+        game of the literature, whose predictor can be far off for honest providers.
     goal : callable, optional
         Goals as a function of the labels, such as ``Floor(250)``; see :class:`Floor`,
         :class:`Cap`, :class:`Shift`, :class:`Scale` and :class:`Constant`. Without it ``fit`` needs
@@ -96,14 +99,20 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         Squared priced norm of the coefficients over ``gamma_``; a strategic provider closes the
         share ``alpha/(1 + alpha)`` of the gap to its goal.
     gamma_ : float or ndarray of shape (k,)
-        Strength of the strategic providers, or of each group of a Population.
+        Strength of the strategic providers, or of each group of a Population, or the ends of a
+        range.
     gamma_rule_ : str
         Where ``gamma_`` comes from: ``"given"``, or by which rule it was measured and how
         accurately.
     feature_cost_ : ndarray of shape (n,)
         Cost of each feature.
     objective_ : float
-        Learner's sum of squares in the population, with the ridge term.
+        Learner's sum of squares in the population, with the ridge term; against a range the worst.
+    binding_ : tuple of Population
+        Against a range: the populations at its ends that are worst for the model. Otherwise empty.
+    regret_ : float
+        What knowing the truth would have gained of the objective, at the end of a range where that
+        is most; zero without a range.
     status_ : Status
         How the solve ended.
     certificate_ : Certificate
@@ -138,10 +147,10 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
 
     def __init__(
         self,
-        gamma: Number | Literal["auto"] | Population = "auto",
+        gamma: Number | Between | Literal["auto"] | Population | PopulationRange = "auto",
         *,
-        pull: Number = 0.5,
-        honest_share: Number | None = HONEST,
+        pull: Number | Between = 0.5,
+        honest_share: Number | Between | None = HONEST,
         goal: GoalLike | None = None,
         feature_cost: Costs | None = None,
         fit_intercept: bool = True,

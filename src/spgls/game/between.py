@@ -56,7 +56,7 @@ class Between:
 
 
 def _end(value: Any, name: str) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} of Between must be a number; got {describe(value)}.")
     if math.isnan(value):
         raise ValueError(f"{name} of Between must be a number; got nan.")

@@ -259,9 +259,7 @@ class PopulationRange:
         for the honest. So where weak providers cost more than strong ones, honest ones cost more
         than either, and the weak are the worst with the largest share of the honest only.
         """
-        (low, high), (few, many) = (
-            (ends.low, ends.high) for ends in (self.gamma, self.honest)
-        )
+        (low, high), (few, many) = ((ends.low, ends.high) for ends in (self.gamma, self.honest))
         return tuple(
             dict.fromkeys(_two_groups(*pair) for pair in ((high, many), (low, many), (low, few)))
         )

@@ -66,7 +66,7 @@ class _Answers(NamedTuple):
         return own, cross + t * by_v / stiff
 
     def _turn(self, by: _Change) -> Array:
-        return column(by[0]) * self.turn_a + column(by[1]) * self.turn_p
+        return np.asarray(column(by[0]) * self.turn_a + column(by[1]) * self.turn_p)
 
 
 class Chain:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import Array
 
 __all__ = [
     "Group",

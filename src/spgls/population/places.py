@@ -55,8 +55,9 @@ class Places(NamedTuple):
     @classmethod
     def none(cls, count: int) -> Places:
         """Before any look."""
-        empty = np.full((6, count), np.nan)
-        return cls(empty[0], np.full(count, inf), *empty[1:], np.full(count, -inf))
+        primal, mu, over, bend, dual, rate = np.full((6, count), np.nan)
+        worst, value = np.full(count, inf), np.full(count, -inf)
+        return cls(primal, worst, mu, over, bend, dual, rate, value)
 
     def take(self, rows: np.ndarray, place: Vector, here: Links) -> None:
         """Take what is better."""

@@ -17,8 +17,8 @@ from spgls.base.validation import (
     check_vector,
     describe,
 )
-from spgls.game.goals import GoalLike
 from spgls.game.between import Between
+from spgls.game.goals import GoalLike
 from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Matrix
 from spgls.reduction.data import GameData, NullSpace
@@ -58,6 +58,11 @@ def read_population(gamma: Any, name: str = "gamma") -> Population:
     """Return who the providers are."""
     if isinstance(gamma, Population):
         return gamma
+    if isinstance(gamma, Between | PopulationRange):
+        raise TypeError(
+            f"{name} must be a positive number or a Population here; got {gamma!r}. solve, certify "
+            "and StackelbergRegressor take a range, one at a time."
+        )
     return Population.of_one(check_number(gamma, name, above=0.0, advice=_GAMMA))
 
 
@@ -71,7 +76,7 @@ def read_people(gamma: Any) -> Population | PopulationRange:
 def read_gammas(gammas: Any) -> list[Population]:
     """Return who the providers are in each of several games."""
     wanted = "a sequence of positive numbers and Populations"
-    one = isinstance(gammas, Population) or not isinstance(gammas, Iterable)
+    one = isinstance(gammas, Population | PopulationRange) or not isinstance(gammas, Iterable)
     if one or isinstance(gammas, str | bytes | dict | set | frozenset):
         advice = " Pass a list of it, or call solve for one game."
         hint = advice if one and gammas is not None else ""

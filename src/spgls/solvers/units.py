@@ -57,7 +57,9 @@ class Units:
     def people(self, who: float | Population) -> float | Population: ...
     @overload
     def people(self, who: PopulationRange) -> PopulationRange: ...
-    def people(self, who: float | Population | PopulationRange) -> float | Population | PopulationRange:
+    def people(
+        self, who: float | Population | PopulationRange
+    ) -> float | Population | PopulationRange:
         """Whom the learner meets, in these units."""
         if isinstance(who, PopulationRange):
             ends = who.gamma
@@ -95,7 +97,7 @@ class Units:
         """A solution in the units of the game itself."""
         b, proof = self.b, solution.certificate
         # The multiplier of a population is that of a squared norm, not of the unit sphere.
-        unit = b if isinstance(who, float) else self.a
+        unit = self.a if isinstance(who, Population | PopulationRange) else b
         history = tuple(
             replace(step, objective=step.objective / b / b, residual=step.residual / b / b)
             for step in solution.history
