@@ -28,7 +28,7 @@ from math import sqrt
 import numpy as np
 
 from spgls.base.types import EPS, Array, Vector
-from spgls.population.moments import Numbers, averaged, column
+from spgls.population.moments import Moments, Numbers, averaged, column
 from spgls.population.multiplier import blocks
 from spgls.population.section import LOOSE, Dual, Sections
 from spgls.reduction.reduced import ReducedGame
@@ -113,19 +113,27 @@ def _serving(sections: Sections, t: Vector, half: Vector) -> Vector:
     turn = column(m.bend) * sides[:, 0] + column(m.kappa) * sides[:, 1]
     there = np.linalg.norm(along[:, low_space], axis=1)
     turned = half * np.linalg.norm(turn, axis=1) / np.sqrt(m.a)
-    return np.asarray(np.maximum(mu, (there + turned) / np.sqrt(m.tau)))
+    # Closer still, rounding costs more than backing off does.
+    hidden = _terms(m, sections.sizes_along(low_space))
+    closest = np.sqrt(_ULPS * sections.lowest * hidden / m.tau)
+    return np.asarray(np.fmax(np.fmax(mu, (there + turned) / np.sqrt(m.tau)), closest))
 
 
 def _margin(sections: Sections, dual: Dual) -> Numbers:
     """What rounding may hide in the value of the Lagrangian."""
     m = dual.m
-    yy, yz, zz, zd, dd = dual.sizes.T
-    # The terms of the squared target, in the form it was computed in.
+    terms = _terms(m, dual.sizes.T)
+    return _ULPS * (terms + m.spread * sections.apart + abs(dual.nu) * m.tau + dual.fixed)
+
+
+def _terms(m: Moments, sizes: Array) -> Numbers:
+    """Sizes of the terms of the squared target, in the form it was computed in."""
+    yy, yz, zz, zd, dd = sizes
     terms = m.e * yy + (2.0 * m.p * yz + m.u * zz) * (m.u / m.a)
     far = m.u > m.a
     if np.count_nonzero(far):
         terms = np.where(far, m.a * zz + 2.0 * m.p * zd + m.e * dd, terms)
-    return _ULPS * (terms + m.spread * sections.apart + abs(dual.nu) * m.tau + dual.fixed)
+    return terms
 
 
 def taylor_bound(

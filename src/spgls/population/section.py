@@ -257,6 +257,10 @@ class Sections:
         sizes += self._outer_sizes
         return Dual(m, nu, fixed + nu * (inside - m.tau), fixed, *self._sums(w, nu), sizes)
 
+    def sizes_along(self, some: np.ndarray) -> Vector:
+        """Sums of the magnitudes of terms, as in :class:`Dual`, along some directions alone."""
+        return np.asarray(self._magnitudes[some].sum(axis=0))
+
     def _sums(self, w: Array, nu: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """``S_zz``, ``S_zd`` and ``G + f``; ``w`` is ``1/(d + nu)``."""
         sums = w.dot(self._products)

@@ -75,6 +75,9 @@ class WorstSections(Sections):
         self._settled = _SHARE * gap * self.yy
         # Logarithms of t, in order, places of the worst mixture there, and rates of these.
         self._known: tuple[Vector, ...] = (np.empty(0),) * 3
+        # Places of the mixtures that were answered at a single t: where several are equally bad,
+        # who asks again must hear of the same one.
+        self._answered: dict[float, float] = {}
         self.least = inf
 
     def value_at_infinity(self) -> float:
@@ -82,8 +85,10 @@ class WorstSections(Sections):
         return self._chain.value_at_infinity()
 
     def weights_at(self, t: float) -> Vector:
-        """Weights of the populations in the worst mixture at ``t``."""
-        place = self._places(np.array([t]), 0.0).primal
+        """Weights of the populations in the mixture that the predictor of ``t`` answers."""
+        place = self._answered.get(t)
+        if place is None:
+            place = float(self._places(np.array([t]), 0.0).primal[0])
         return np.maximum(0.0, 1.0 - abs(np.arange(self._chain.links + 1) - place))
 
     def facing(self, t: Vector) -> Sections:
@@ -103,6 +108,7 @@ class WorstSections(Sections):
             place, over, bend, mu = (
                 float(part[0]) for part in (at.primal, at.over, at.bend, at.mu)
             )
+            self._answered[t] = place
             found = self._chain.game(place).evaluate(t, EXACT, mu)
             return found._replace(value=found.value + over, curvature=found.curvature + bend)
         allowed = self._settled if tol < LOOSE else max(_COARSE * self.yy, self._settled)
