@@ -53,11 +53,11 @@ class Places(NamedTuple):
     value: Vector
 
     @classmethod
-    def none(cls, count: int) -> Places:
-        """Before any look."""
-        primal, mu, over, bend, dual, rate = np.full((6, count), np.nan)
-        worst, value = np.full(count, inf), np.full(count, -inf)
-        return cls(primal, worst, mu, over, bend, dual, rate, value)
+    def before(cls, start: Vector) -> Places:
+        """Before any look, where the first are to be."""
+        over, bend, rate = np.zeros((3, start.size))
+        mu, worst, value = (np.full(start.size, unknown) for unknown in (np.nan, inf, -inf))
+        return cls(start.copy(), worst, mu, over, bend, start.copy(), rate, value)
 
     def take(self, rows: np.ndarray, place: Vector, here: Links) -> None:
         """Take what is better."""
@@ -125,5 +125,6 @@ class Bracket(NamedTuple):
         out |= (new >= ceiling) & (ceiling == high) & np.isfinite(high_rise)
         out |= both & (step % 3 == 2)
         new = np.where(out, meet, np.clip(new, floor, ceiling))
-        done |= new == place
+        # What is not a number leads nowhere.
+        done |= (new == place) | np.isnan(new)
         return np.where(done, place, new), done

@@ -111,8 +111,8 @@ class WorstSections(Sections):
             self._answered[t] = place
             found = self._chain.game(place).evaluate(t, EXACT, mu)
             return found._replace(value=found.value + over, curvature=found.curvature + bend)
-        allowed = self._settled if tol < LOOSE else max(_COARSE * self.yy, self._settled)
-        at = self._places(t, allowed)
+        # What a mixture lacks to first order shows in worst losses; to second, in its own.
+        at = self._places(t, 0.0 if tol < LOOSE else _COARSE * self.yy)
         found = self._chain.game(at.primal).evaluate(t, tol, at.mu)
         return found._replace(value=found.value + at.over, curvature=found.curvature + at.bend)
 
@@ -126,8 +126,8 @@ class WorstSections(Sections):
         allowed : float
             What a better mixture may gain; zero finds them to rounding.
         """
-        found, bracket = Places.none(t.size), Bracket.whole(t.size, float(self._chain.links))
         place, active = self._start(t), np.arange(t.size)
+        found, bracket = Places.before(place), Bracket.whole(t.size, float(self._chain.links))
         for i in range(_MAX_STEPS):
             parts = [
                 self._chain.look(t[some], place[some], found.mu[some])
@@ -153,7 +153,7 @@ class WorstSections(Sections):
         near = np.where(here - known[below] < known[above] - here, below, above)
         start = place[near] + rate[near] * (here - known[near])
         first = np.floor(np.minimum(place[near], self._chain.links - 1.0))
-        return np.clip(start, first, first + 1.0)
+        return np.where(np.isnan(start), place[near], np.clip(start, first, first + 1.0))
 
     def _remember(self, t: Vector, found: Places) -> None:
         log_t, first = np.unique(np.append(self._known[0], np.log(t)), return_index=True)
