@@ -32,7 +32,7 @@ from spgls import (
     solve_path,
 )
 from spgls.population import phi
-from spgls.population.ranges import solve_worst
+from spgls.population.minimax import solve_worst
 from spgls.population.worst import WorstSections
 from spgls.reduction.reduced import ReducedGame
 

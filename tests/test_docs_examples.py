@@ -12,7 +12,7 @@ import pytest
 import scipy
 
 PAGE = Path(__file__).parents[1] / "docs" / "examples.md"
-LEVERS = PAGE.with_name("levers.md")
+LEVERS, RANGES = PAGE.with_name("levers.md"), PAGE.with_name("ranges.md")
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
 
@@ -97,10 +97,11 @@ def test_the_page_says_what_its_code_prints(page):
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_page_of_levers_says_what_its_code_prints(page):
-    text = LEVERS.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("path", "number"), [(LEVERS, 3), (RANGES, 2)])
+def test_a_page_on_one_subject_says_what_its_code_prints(path, number, page):
+    text = path.read_text(encoding="utf-8")
     found = list(zip(blocks(text), run(text), strict=True))
-    assert len(found) == 3
+    assert len(found) == number
     wrong = [line for (_, said), out in found for line in differences(said, out)]
     assert not wrong, "\n".join(wrong)
 

@@ -89,7 +89,7 @@ class WorstSections(Sections):
         place = self._answered.get(t)
         if place is None:
             place = float(self._places(np.array([t]), 0.0).primal[0])
-        return np.maximum(0.0, 1.0 - abs(np.arange(self._chain.links + 1) - place))
+        return np.asarray(np.maximum(0.0, 1.0 - abs(np.arange(self._chain.links + 1) - place)))
 
     def facing(self, t: Vector) -> Sections:
         """The worst mixture at each ``t``: of all, its bounds are the highest there."""

@@ -15,7 +15,7 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import Population, PopulationRange, priced_norm
 from spgls.population import PopulationSolution, solve_population
 from spgls.population.groups import Groups
-from spgls.population.ranges import solve_worst
+from spgls.population.minimax import solve_worst
 from spgls.reduction import Reduction, reduce_spectral
 from spgls.reduction.data import GameData
 from spgls.reduction.reduced import ReducedGame

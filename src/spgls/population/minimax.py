@@ -56,12 +56,13 @@ def solve_worst(
     Half of the providers are honest; the others are strong, or weak, or anything in between:
 
     >>> import numpy as np
-    >>> from spgls.population.ranges import solve_worst
+    >>> from spgls.population.minimax import solve_worst
     >>> from spgls.reduction.reduced import ReducedGame
     >>> game = ReducedGame(np.array([2.0, 1.0]), np.array([3.0, 1.0]), np.ones(2), 0.5, 0.0, 4.0)
     >>> half = [[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]
     >>> found, weights = solve_worst(game, [0.1, 10.0, np.inf], half)
     >>> print(f"{found.value:.4f} {found.proved} {weights.round(2)}")
+    4.2533 True [1. 0.]
     """
     gammas, shares = np.asarray(gammas, dtype=float), np.asarray(shares, dtype=float)
     if game.size + game.nullity == 0:
