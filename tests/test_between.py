@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.base import clone
 
@@ -35,6 +36,7 @@ from spgls.population import phi
 from spgls.population.minimax import solve_worst
 from spgls.population.worst import WorstSections
 from spgls.reduction.reduced import ReducedGame
+from spgls.solvers import auto
 
 INF = math.inf
 
@@ -519,6 +521,15 @@ class TestRefused:
     def test_solvers_that_know_no_ranges(self, solver):
         with pytest.raises(ValueError, match=f"{solver}.* does not know ranges.*spectral"):
             solve(self.X, self.y, self.y + 1, Between(1, 2), solver=solver)
+
+    @pytest.mark.parametrize("solver", ["auto", "spectral"])
+    def test_decompositions_that_memory_cannot_hold(self, solver, monkeypatch):
+        monkeypatch.setattr(auto, "available_memory", lambda: 1e8)
+        X, y = sp.eye_array(6000, format="csr"), np.arange(6000.0)
+        with pytest.raises(MemoryError, match="Only this solver knows ranges"):
+            solve(X, y, y + 1, Between(1, 2), solver=solver)
+        with pytest.raises(MemoryError, match="Only this solver knows ranges"):
+            certify(X, y, y + 1, Between(1, 2), y)
 
     def test_where_a_range_has_no_place(self):
         for gammas in ([Between(1, 2)], [Population.mixed(Between(1, 2))]):

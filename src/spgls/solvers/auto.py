@@ -232,7 +232,7 @@ class Auto:
     ) -> Solution:
         """Solve one game against the worst population of a range: by decomposition, if it fits."""
         exact = Spectral()
-        check_memory(exact, data, 1)
+        check_memory(exact, data, 1, only=True)
         return exact.solve_range(data, people, ridge, controls)
 
     def solve_path(
@@ -264,7 +264,7 @@ def chosen_solver(solver: Any, data: GameData) -> Spectral | Krylov:
     return Krylov() if plan is not None and plan.solver == "krylov" else Spectral()
 
 
-def check_memory(solver: Any, data: GameData, games: int) -> None:
+def check_memory(solver: Any, data: GameData, games: int, *, only: bool = False) -> None:
     """Refuse a decomposition that memory cannot hold, before it starts.
 
     Parameters
@@ -275,6 +275,8 @@ def check_memory(solver: Any, data: GameData, games: int) -> None:
         The data of the game.
     games : int
         Number of games on it.
+    only : bool
+        Whether no other solver knows such games.
     """
     if not isinstance(solver, Spectral) or _is_small(data):
         return
@@ -282,11 +284,13 @@ def check_memory(solver: Any, data: GameData, games: int) -> None:
     needed = spectral_cost(work, games, cores).memory
     if needed <= _CHECKED or needed <= _SHARE * (room := available_memory()):
         return
-    other = krylov_cost(work, games, cores).memory
+    advice = "Only this solver knows ranges: use fewer rows or columns, or pass numbers."
+    if not only:
+        other = krylov_cost(work, games, cores).memory
+        advice = f"solver='krylov' would take {_bytes(other)}."
     raise MemoryError(
         f"solver='spectral' would take {_bytes(needed)} of memory beyond X for {work.rows} rows "
-        f"and {work.columns} changeable columns, and {_bytes(room)} are free. solver='krylov' "
-        f"would take {_bytes(other)}."
+        f"and {work.columns} changeable columns, and {_bytes(room)} are free. {advice}"
     )
 
 

@@ -73,7 +73,8 @@ def play(
     """
     for population in populations:
         check_knows(solver, population, ridge, data.layout.avoids_null)
-    check_memory(solver, data, len(populations))
+    ranged = any(isinstance(one, PopulationRange) for one in populations)
+    check_memory(solver, data, len(populations), only=ranged)
     games = [
         one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
     ]

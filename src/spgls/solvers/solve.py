@@ -269,7 +269,7 @@ def certify(
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
     units = units_of(data)
     if isinstance(people, PopulationRange):
-        check_memory(Spectral(), data, 1)
+        check_memory(Spectral(), data, 1, only=True)
         if units is None:
             return certify_against_range(data, predictor, constant, people, penalty)
         moved = units.told(data), units.coef(predictor), constant * units.b, units.people(people)
