@@ -477,6 +477,11 @@ class TestEstimator:
             model.predict_attacked(X, y=y)
         assert len(model.predict_attacked(X, y=y, gamma=5.0)) == 80
 
+    def test_levers_need_one_population(self):
+        model, X, y = self.fitted(pull=Between(0.2, 0.8))
+        with pytest.raises(ValueError, match="fitted against a range, PopulationRange"):
+            model.levers(X, y)
+
     def test_nobody_gains_where_nothing_is_explained(self):
         X = np.random.default_rng(0).normal(size=(20, 2))
         given = {"pull": Between(0.2, 0.8), "honest_share": Between(0.1, 0.5)}

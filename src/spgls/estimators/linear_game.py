@@ -93,7 +93,7 @@ class Terms(NamedTuple):
             ends = (self.pull.high, self.pull.low)
             strengths = Between(*(strength_at(end, reach.value) or np.inf for end in ends))
             gamma, rule = _one_or_both(strengths), str(reach)
-        population = population_of(gamma, self.honest)
+        population = _people(gamma, self.honest)
         one = isinstance(population, Population) and len(population.gammas) == 1
         paper = one and not self.ridge and not data.layout.avoids_null
         if not isinstance(self.solver, PopulationSolver) and not paper:
@@ -233,7 +233,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(gamma, str):
             strengths = np.atleast_1d(self.gamma_)
             gamma = _one_or_both(Between(strengths[0], strengths[-1]))
-        population = population_of(gamma, honest)
+        population = _people(gamma, honest)
         if isinstance(population, PopulationRange):
             raise ValueError(
                 f"this model was fitted against a range, {population}, and what is asked for needs "
@@ -340,23 +340,24 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return bundle
 
 
-def population_of(gamma: Any, honest: Any) -> Population | PopulationRange:
-    """A population as it is, or one of honest providers and others of some strength.
-
-    Parameters
-    ----------
-    gamma : float, Between, Population or PopulationRange
-        Strength of the strategic providers, or all of them.
-    honest : float, Between or None
-        Share of the honest ones; it has no part with a population.
-    """
-    if isinstance(gamma, Population | PopulationRange):
+def population_of(gamma: float | Population, honest: float | None) -> Population:
+    """A population as it is, or one of honest providers and others of some strength."""
+    if isinstance(gamma, Population):
         return gamma
-    if not isinstance(gamma, Between) and (honest == 0.0 or np.isinf(gamma)):
+    if not honest or np.isinf(gamma):
         return Population((gamma,), (1.0,))
-    if isinstance(gamma, Between) or isinstance(honest, Between):
-        return PopulationRange.of(gamma, honest)
     return Population((np.inf, gamma), (honest, 1.0 - honest))
+
+
+def _people(gamma: Any, honest: Any) -> Population | PopulationRange:
+    """The same where strength, or honest share, may be a range."""
+    if isinstance(gamma, PopulationRange):
+        return gamma
+    # Where nobody has anything to gain it does not matter how many are honest.
+    idle = isinstance(gamma, float) and np.isinf(gamma)
+    if isinstance(gamma, Between) or (isinstance(honest, Between) and not idle):
+        return PopulationRange.of(gamma, honest)
+    return population_of(gamma, None if idle else honest)
 
 
 def _one_or_both(ends: Between) -> float | Between:
