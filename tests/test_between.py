@@ -25,6 +25,7 @@ from spgls import (
     Floor,
     Population,
     PopulationRange,
+    StackelbergClassifier,
     StackelbergRegressor,
     StackelbergRegressorCV,
     Status,
@@ -476,6 +477,18 @@ class TestEstimator:
         with pytest.raises(ValueError, match="several strengths: 1, 5"):
             model.predict_attacked(X, y=y)
         assert len(model.predict_attacked(X, y=y, gamma=5.0)) == 80
+
+    def test_classifiers_take_ranges_but_for_their_threshold(self):
+        rng = np.random.default_rng(4)
+        X = rng.normal(size=(60, 3))
+        y = (X @ [1.0, 2.0, -1.0] + rng.normal(size=60) > 0).astype(int)
+        people = {"pull": Between(0.2, 0.8), "honest_share": Between(0.2, 0.6)}
+        model = StackelbergClassifier(**people).fit(X, y)
+        whom = Population.mixed(Between(*model.gamma_), honest=Between(0.2, 0.6))
+        same = solve(X, 2.0 * y - 1.0, np.ones(60), whom, fit_intercept=True, null_space="avoid")
+        np.testing.assert_allclose(model.coef_, same.coef, rtol=1e-8)
+        with pytest.raises(ValueError, match="threshold='attacked' needs one population"):
+            StackelbergClassifier(threshold="attacked", **people).fit(X, y)
 
     def test_levers_need_one_population(self):
         model, X, y = self.fitted(pull=Between(0.2, 0.8))

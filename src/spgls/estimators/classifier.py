@@ -22,11 +22,12 @@ from spgls.estimators.conventions import (
 )
 from spgls.estimators.faced import check_budget
 from spgls.estimators.linear_game import HONEST, LinearGame, Predictions, RandomState, Targets
+from spgls.game.between import Between
 from spgls.game.boundary import BoundaryProvider
 from spgls.game.classes import Labels, check_class_goal, class_goals, signs
 from spgls.game.cut import best_cut
 from spgls.game.goals import GoalLike, refuse_two_goals
-from spgls.game.providers import Population, Provider
+from spgls.game.providers import Population, PopulationRange, Provider
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers import SolverLike
 
@@ -45,12 +46,12 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
 
     Parameters
     ----------
-    gamma : float, "auto" or Population
+    gamma : float, Between, "auto", Population or PopulationRange
         Strength of the strategic providers; small is strong. As in :class:`StackelbergRegressor`.
-    pull : float
+    pull : float or Between
         With ``gamma="auto"``, the share of the gap to their goal that strategic providers would
         close against least squares, between 0 and 1.
-    honest_share : float, optional
+    honest_share : float or Between, optional
         Share of the providers who do not react; one half by default.
     goal : callable, optional
         What providers want: ``Wants("approved")``, :class:`Opposite`, or a function of the labels
@@ -69,7 +70,8 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         Weights of the classes, as in scikit-learn; they multiply ``sample_weight``.
     threshold : float or "attacked"
         Scores above it are in the second class. ``"attacked"`` takes the one that decides the most
-        weight of the training rows right once the strategic providers have moved.
+        weight of the training rows right once the strategic providers have moved; it needs numbers
+        in the place of ranges.
     solver, tol, max_iter, random_state
         As in :class:`StackelbergRegressor`.
 
@@ -84,8 +86,8 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
     intercept_ : float
         Intercept; the score of a row is ``x @ coef_ + intercept_``.
     alpha_, gamma_, gamma_rule_, feature_cost_, objective_, status_, certificate_, stats_
-        As in :class:`StackelbergRegressor`, and so are ``solver_``, ``n_iter_``,
-        ``n_features_in_`` and ``feature_names_in_``.
+        As in :class:`StackelbergRegressor`, and so are ``binding_``, ``regret_``, ``solver_``,
+        ``n_iter_``, ``n_features_in_`` and ``feature_names_in_``.
 
     See Also
     --------
@@ -117,10 +119,10 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
 
     def __init__(
         self,
-        gamma: Number | Literal["auto"] | Population = "auto",
+        gamma: Number | Between | Literal["auto"] | Population | PopulationRange = "auto",
         *,
-        pull: Number = 0.5,
-        honest_share: Number | None = HONEST,
+        pull: Number | Between = 0.5,
+        honest_share: Number | Between | None = HONEST,
         goal: GoalLike | None = None,
         feature_cost: Costs | None = None,
         fit_intercept: bool = True,
@@ -206,9 +208,16 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         advice = "Check which class they would like, and whether y and z are of the same rows."
         return (doubt_of_idle_goals(data.y, data.z, data.weight, self.goal, advice),)
 
-    def _complete(self, population: Population, data: GameData, table: Any) -> None:
+    def _complete(
+        self, population: Population | PopulationRange, data: GameData, table: Any
+    ) -> None:
         cut = read_threshold(self.threshold)
         if cut is None:
+            if isinstance(population, PopulationRange):
+                raise ValueError(
+                    "threshold='attacked' needs one population to meet; got a range, "
+                    f"{population}. Pass a number as threshold, or numbers in the place of Between."
+                )
             faced = self._facing(np.inf, len(data.y))
             score = np.asarray(table @ faced.coef + faced.intercept, dtype=np.float64)
             cut = attacked_cut(score, faced, population, data.y, data.z, data.weight)
