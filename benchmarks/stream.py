@@ -193,7 +193,12 @@ def ours(kind: str, path: Path, memory: float) -> dict[str, Any]:
 def _ask(*arguments: str) -> dict[str, Any]:
     """The answer of a process of its own."""
     command = [sys.executable, __file__, "--worker", *arguments]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    # By itself pyarrow reserves a gigabyte when it is imported, which counts as data memory.
+    where = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+    run = subprocess.run(command, check=False, capture_output=True, text=True, env=where)
+    if run.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} failed:\n{run.stderr}")
+    return json.loads(run.stdout)
 
 
 def measure(kind: str, folder: Path, size: float, memory: float, turns: int) -> Result:
