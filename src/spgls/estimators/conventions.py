@@ -20,6 +20,7 @@ from spgls.base.validation import as_numbers, check_rng, check_vector, describe,
 from spgls.game.classes import two_classes
 from spgls.matrix import Matrix, as_matrix, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.squares import column_squares
+from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.data import GameData
 from spgls.solvers import Solution, Status, Step
 
@@ -343,6 +344,12 @@ def _shown(solution: Solution, data: GameData) -> float:
     own[data.layout.changeable] = solution.coef[data.layout.changeable]
     if not own.any():
         return 1.0
+    sums = [one for one in data.reductions.values() if isinstance(one, ColumnReduction)]
+    if sums and not len(data.layout.immutable):
+        # The rows were added up already, and need not be read again.
+        price = 1.0 if data.layout.price is None else data.layout.price
+        spread, alone = sums[-1].variation(solution.coef / price)
+        return spread / alone if alone > 0.0 else 1.0
     mean = data.mean_row if data.layout.fit_intercept else None
     linear = data.matrix.apply(own, mean)
     alone = float(np.square(own) @ column_squares(data.matrix, data.weight, mean))
