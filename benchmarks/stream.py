@@ -239,8 +239,8 @@ def page(results: list[Result], about: dict[str, Any], note: str | None) -> str:
         f"{COLUMNS} columns. Files are dropped from the page cache before every pass, and our "
         "process is limited in its data memory. Plain: a sequential read (npy), pyarrow's own scan "
         "of the dataset with its defaults (Parquet, CSV). The share is that of the plain "
-        "speed, of the mean pass and of the slowest, which decides; of CSV, a whole solve with a scratch "
-        "folder over one parse.",
+        "speed, of the mean pass and of the slowest, which decides; of CSV, a whole solve with a "
+        "scratch folder over one parse.",
         "",
         "| file | GB | limit, GB | peak, GB | plain, s | passes, s | solve, s | share | least | |",
         "| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | --- |",
