@@ -745,7 +745,9 @@ def test_blocks_are_kept_where_they_are():
     [
         lambda X, y: spgls.best_response(X, y, [1.0, 2.0], gamma=1.0),
         lambda X, y: spgls.estimate_gamma(X, X, y, [1.0, 2.0]),
-        lambda X, y: spgls.StackelbergRegressor(goal=spgls.Floor(1.0)).fit(X, y),
+        lambda X, y: (
+            spgls.StackelbergRegressor(1.0, goal=spgls.Floor(1.0)).fit(X, y).best_response(X, y=y)
+        ),
     ],
 )
 def test_where_rows_are_needed_the_error_says_so(call):

@@ -22,7 +22,20 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[1]
 #: What comes with extras and test groups, and must not be there without them.
-EXTRAS = ("typer", "rich", "matplotlib", "clarabel", "scs", "pooch", "openpyxl", "pandas", "pytest")
+EXTRAS = (
+    "typer",
+    "rich",
+    "matplotlib",
+    "clarabel",
+    "scs",
+    "pooch",
+    "openpyxl",
+    "pandas",
+    "pytest",
+    "pyarrow",
+    "h5py",
+    "zarr",
+)
 FIT = f"""
 import importlib.util
 import numpy as np

@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "structure.md").read_text()
 LAYERS = (
     "base",
     "matrix",
+    "streams",
     "game",
     "reduction",
     "sphere",

@@ -20,6 +20,7 @@ from spgls.solvers.levers import Levers, levers
 from spgls.solvers.progress import Progress
 from spgls.solvers.solve import certify, solve
 from spgls.sphere import Certificate
+from spgls.streams import Reading, Stream, stream
 from spgls.study.compare import Comparison, Trial, compare_solvers
 from spgls.study.explain import explain_solver
 from spgls.study.path import Path, solve_path
@@ -54,6 +55,7 @@ __all__ = [
     "Population",
     "PopulationRange",
     "Progress",
+    "Reading",
     "Robustness",
     "Scale",
     "Shift",
@@ -65,6 +67,7 @@ __all__ = [
     "Stats",
     "Status",
     "Step",
+    "Stream",
     "Summary",
     "Thresholds",
     "Trial",
@@ -83,6 +86,7 @@ __all__ = [
     "robustness",
     "solve",
     "solve_path",
+    "stream",
     "undo_response",
 ]
 

@@ -52,6 +52,23 @@ def available_memory() -> float:
             idle = [line.split()[1] for line in _lines(details) if line.startswith("inactive_file")]
             room = allowed - used + float(idle[0] if idle else 0.0)
             found = min(found, max(0.0, room))
+    return min(found, _own_limit())
+
+
+def _own_limit() -> float:
+    """Bytes that this process may still take; infinite where nobody set a limit (``ulimit``)."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.inf
+    found = math.inf
+    for name, field in (("RLIMIT_DATA", "VmData:"), ("RLIMIT_AS", "VmSize:")):
+        limit, _ = resource.getrlimit(getattr(resource, name))
+        if limit == resource.RLIM_INFINITY:
+            continue
+        for line in _lines("/proc/self/status"):
+            if line.startswith(field):
+                found = min(found, max(0.0, limit - 1024.0 * float(line.split()[1])))
     return found
 
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["FEW_COLUMNS", "all_blas_threads", "one_blas_thread"]
+__all__ = ["FEW_COLUMNS", "all_blas_threads", "blas_threads", "one_blas_thread"]
 
 #: Up to so many columns, decompositions are faster on one thread of BLAS than on several.
 FEW_COLUMNS = 400
@@ -46,6 +46,18 @@ def all_blas_threads() -> Iterator[None]:
         yield
         return
     with _controller().limit(limits=outside, user_api="blas"):
+        yield
+
+
+@contextmanager
+def blas_threads(most: int) -> Iterator[None]:
+    """Keep BLAS to so many threads at most, beside one that reads."""
+    controller = _controller()
+    before = [one.num_threads for one in controller.lib_controllers if one.user_api == "blas"]
+    if max(before, default=1) <= most:
+        yield
+        return
+    with controller.limit(limits=most, user_api="blas"):
         yield
 
 

@@ -14,11 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from spgls.base.frames import column_names
 from spgls.base.types import Vector
 from spgls.base.validation import as_numbers, check_rng, check_vector, describe, refuse_lazy
 from spgls.game.classes import two_classes
-from spgls.matrix import refuse_matrix_object
+from spgls.matrix import Matrix, as_matrix, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.squares import column_squares
+from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.data import GameData
 from spgls.solvers import Solution, Status, Step
 
@@ -48,6 +50,7 @@ __all__ = [
     "doubt_of_scale",
     "doubts_of_reach",
     "html_table",
+    "linear_of",
     "read_again",
     "read_labelled_rows",
     "read_random_state",
@@ -150,8 +153,20 @@ def html_table(rows: dict[str, str]) -> str:
 
 
 def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Rows and labels by scikit-learn's rules, and errors that name what is wrong."""
-    refuse_matrix_object(X, "X")
+    """Rows and labels by scikit-learn's rules, and errors that name what is wrong.
+
+    Data that is known by its verbs alone, such as a stream, is returned as it is.
+    """
+    if isinstance(X, Matrix):
+        matrix = as_matrix(X, check_finite=False)
+        labels = check_vector(y, "y", matrix.shape[0], "row of X")
+        names = column_names(X)
+        model.n_features_in_ = matrix.shape[1]
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_
+        return matrix, labels
     refuse_lazy(X, "X", _TABLE)
     refuse_lazy(y, "y")
     try:
@@ -191,6 +206,8 @@ def read_labelled_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
 
 def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
     """Rows for a model that is fitted already."""
+    if accept_sparse and isinstance(X, Matrix):
+        return _read_matrix_again(model, X)
     refuse_matrix_object(X, "X")
     refuse_lazy(X, "X", _TABLE)
     how = READS if accept_sparse else READS | {"accept_sparse": False}
@@ -199,6 +216,35 @@ def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
     except (RuntimeError, TypeError, ValueError) as error:
         _say_closer(error, X)
         raise
+
+
+def linear_of(model: Any, table: Any) -> Any:
+    """``w'x + b`` of rows that were read for a fitted model, in their own type."""
+    if not isinstance(table, Matrix):
+        return table @ model.coef_ + model.intercept_
+    with np.errstate(over="ignore", invalid="ignore"):
+        said = table.apply(model.coef_.astype(np.float64)) + float(model.intercept_)
+    if not np.isfinite(said).all():
+        refuse_non_finite(table, "X", table)
+    return said.astype(model.coef_.dtype, copy=False)
+
+
+def _read_matrix_again(model: Any, X: Any) -> Matrix:
+    """Data that is known by its verbs alone, for a model that is fitted already."""
+    matrix, names = as_matrix(X, check_finite=False), column_names(X)
+    if matrix.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"X has {matrix.shape[1]} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
+    known = getattr(model, "feature_names_in_", None)
+    if names is not None and known is not None and names != list(known):
+        other = next((a, b) for a, b in zip(names, known, strict=True) if a != b)
+        raise ValueError(
+            f"X must have the features of the fit in the same order; {other[0]!r} stands where "
+            f"{other[1]!r} was."
+        )
+    return matrix
 
 
 def _say_closer(error: Exception, X: Any, y: Any = None) -> None:
@@ -298,6 +344,12 @@ def _shown(solution: Solution, data: GameData) -> float:
     own[data.layout.changeable] = solution.coef[data.layout.changeable]
     if not own.any():
         return 1.0
+    sums = [one for one in data.reductions.values() if isinstance(one, ColumnReduction)]
+    if sums and not len(data.layout.immutable):
+        # The rows were added up already, and need not be read again.
+        price = 1.0 if data.layout.price is None else data.layout.price
+        spread, alone = sums[-1].variation(solution.coef / price)
+        return spread / alone if alone > 0.0 else 1.0
     mean = data.mean_row if data.layout.fit_intercept else None
     linear = data.matrix.apply(own, mean)
     alone = float(np.square(own) @ column_squares(data.matrix, data.weight, mean))

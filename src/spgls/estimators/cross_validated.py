@@ -37,6 +37,7 @@ from spgls.estimators.linear_game import LinearGame, Plan, population_of
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
 from spgls.game.response import check_pull, strength_at
+from spgls.matrix import Matrix
 from spgls.reduction.data import GameData
 from spgls.solvers import Controls, PopulationSolver, Solver, resolve
 from spgls.solvers.reach import reach_of_least_squares
@@ -89,7 +90,7 @@ class CrossValidated(LinearGame):
     @with_callbacks
     def fit(
         self,
-        X: Table,
+        X: Table | Matrix,
         y: Classes,
         *,
         z: Classes | GoalLike | None = None,
@@ -101,7 +102,7 @@ class CrossValidated(LinearGame):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (m, n)
+        X : array-like, data frame, sparse matrix or Matrix of shape (m, n)
             Rows before anyone moves them.
         y : array-like of shape (m,)
             True labels.

@@ -17,6 +17,7 @@ from spgls.estimators.conventions import _CALLER
 from spgls.estimators.folds import Judge, Measure, Models
 from spgls.estimators.scorers import AttackedScorer
 from spgls.game.providers import Population
+from spgls.matrix import Matrix
 from spgls.reduction.data import GameData
 from spgls.reduction.fold_sums import Split
 
@@ -129,8 +130,10 @@ def _read_pairs(
     if hasattr(cv, "__iter__") and not hasattr(cv, "split") and not isinstance(cv, str):
         return list(cv)
     splitter = check_cv(cv, y, classifier=stratified)
+    # Data that is known by its verbs alone has no rows to show; splitters count them.
+    shown = np.zeros((len(y), 1)) if isinstance(X, Matrix) else X
     try:
-        return list(splitter.split(X, y, **metadata))
+        return list(splitter.split(shown, y, **metadata))
     except ValueError as error:
         asks = "'groups'" in str(error) and "groups" not in metadata
         hint = "Pass groups= to fit." if asks else "Pass a cv that can, such as one of fewer folds."

@@ -19,6 +19,7 @@ from spgls.estimators.conventions import (
     CallbackSupportMixin,
     Progress,
     html_table,
+    linear_of,
     read_again,
     read_random_state,
 )
@@ -273,7 +274,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """Rows for a fitted model, and ``w'x + b`` of each."""
         check_is_fitted(self)
         table = read_again(self, X)
-        return table, table @ self.coef_ + self.intercept_
+        return table, linear_of(self, table)
 
     def _dense_rows(self, X: Any) -> Any:
         """Rows for a fitted model that are going to be moved."""

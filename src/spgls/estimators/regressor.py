@@ -30,6 +30,7 @@ from spgls.estimators.summary import Summary, summarise
 from spgls.game.between import Between
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange
+from spgls.matrix import Matrix
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers import SolverLike, resolve
 from spgls.solvers.levers import LeverKind, Levers, find_levers, read_kinds
@@ -178,7 +179,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
     @with_callbacks
     def fit(
         self,
-        X: Table,
+        X: Table | Matrix,
         y: Numbers,
         *,
         z: Numbers | GoalLike | None = None,
@@ -188,8 +189,8 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (m, n)
-            Rows before anyone moves them.
+        X : array-like, data frame, sparse matrix or Matrix of shape (m, n)
+            Rows before anyone moves them; a :func:`stream` for files larger than memory.
         y : array-like of shape (m,)
             True labels.
         z : array-like of shape (m,) or callable, optional
@@ -232,12 +233,12 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         goals = read_goals(z, labels) if goal is None else goals_of(goal, labels)
         return Targets(table, labels, goals, check_weight(sample_weight, table.shape[0]))
 
-    def predict(self, X: Table) -> Predictions:
+    def predict(self, X: Table | Matrix) -> Predictions:
         """Predict rows as they are.
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (m, n)
+        X : array-like, data frame, sparse matrix or Matrix of shape (m, n)
             Rows, moved or not.
 
         Returns
@@ -249,7 +250,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
 
     def predict_attacked(
         self,
-        X: Table,
+        X: Table | Matrix,
         z: Numbers | GoalLike | None = None,
         *,
         y: Numbers | None = None,

@@ -66,7 +66,8 @@ def refuse_matrix_object(X: Any, name: str) -> None:
     if isinstance(X, Matrix):
         raise TypeError(
             f"{name} must be an array, a data frame or a sparse matrix here, because its rows are "
-            f"needed themselves; got {describe(X)}. solve, solve_path and certify take it."
+            f"needed themselves; got {describe(X)}. solve, solve_path, certify and the regressors "
+            "take it."
         )
 
 
@@ -85,9 +86,12 @@ def refuse_non_finite(matrix: Matrix, name: str = "X", source: Any = None) -> No
     found = matrix.find_non_finite()
     if found is not None:
         row, column, value = found
+        # Rows of a file are easier to find by their block.
+        own = getattr(matrix, "name_row", None)
+        where = f"row {row}" if own is None else own(row)
         raise ValueError(
-            f"{name} must be finite; row {row}, column {column_label(source, column)!r} is "
-            f"{value}. Drop or impute such rows first."
+            f"{name} must be finite; {where}, column {column_label(source, column)!r} is {value}. "
+            "Drop or impute such rows first."
         )
 
 

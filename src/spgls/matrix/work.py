@@ -27,6 +27,8 @@ class Work:
         Columns beside these whose coefficients are free.
     moments : float
         What the squares of all columns take, where some are free.
+    wait : float
+        Seconds that the rows of one pass take to come, whatever they are needed for.
     """
 
     rows: int
@@ -38,6 +40,7 @@ class Work:
     row_square: float
     free: int = 0
     moments: float = 0.0
+    wait: float = 0.0
 
     def of_columns(self, count: int) -> Work:
         """The same for some of the columns; a pass still reads all of them."""

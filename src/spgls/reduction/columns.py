@@ -62,6 +62,12 @@ class ColumnReduction(Reduction):
         targets = f_y + np.multiply.outer(alpha, f_y - f_z)
         return np.asarray(targets.T - fixed[:, :n] @ v)
 
+    def variation(self, v: Vector) -> tuple[float, float]:
+        """``|PA v|^2``, and the same if the columns were perpendicular to each other."""
+        along = self.game.sigma * (v @ self.vectors)
+        squares = np.square(self.vectors * self.game.sigma).sum(axis=1)
+        return float(along @ along), float(np.square(v) @ squares)
+
     def intercepts_at_origin(self, coef: Array, alpha: Vector) -> Vector:
         """The intercepts for rows and labels less the origin, where they cost no digits."""
         if not self.layout.fit_intercept:

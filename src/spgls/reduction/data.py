@@ -129,8 +129,13 @@ class GameData:
             left its mark: then the data is read again only if it has to be.
         """
         if result is not None and np.isfinite(result).all():
+            self.__dict__["_finite"] = True
+            return
+        # What was found finite once need not be read again for that.
+        if result is None and "_finite" in self.__dict__:
             return
         refuse_non_finite(self.matrix, "X", self.source)
+        self.__dict__["_finite"] = True
         if result is not None:
             raise ValueError(
                 "X, y or z hold numbers too large to be squared in double precision; "

@@ -75,7 +75,8 @@ def spectral_cost(work: Work, games: int, threads: int) -> Cost:
     # The square, its vectors and room to find them; rows are squared in pieces of columns.
     squares = 4.9 if m < n else 4.0
     memory = 8.0 * (squares * side**2 + (games + 4) * n + 3 * m) + 4.5e6 + fixed
-    return Cost(reduce + decompose + small, memory)
+    # Rows that have to come first are read for the sums, and for the losses.
+    return Cost(reduce + 2 * work.wait + decompose + small, memory)
 
 
 def decomposition_seconds(side: int, threads: int) -> float:
@@ -110,9 +111,9 @@ def _read(work: Work, threads: int) -> float:
     """Seconds of one product with the data alone."""
     cores = float(threads**_GROWTH)
     if work.by_index:
-        return work.entries / (_FETCH * cores)
+        return max(work.entries / (_FETCH * cores), work.wait)
     read = 1.2 * work.bytes / (_READ * float(threads**_MEMORY_GROWTH))
-    return read + _ROW * work.rows / cores
+    return max(read + _ROW * work.rows / cores, work.wait)
 
 
 def krylov_pass(work: Work, threads: int) -> float:

@@ -35,6 +35,9 @@ _ENOUGH = 1e-8
 _CAREFUL = 6.0
 #: and so many seconds, and this share of the free memory, are bearable.
 _BEARABLE, _SHARE = 30.0, 0.5
+#: Reads of the data for a judgement by decomposition, two of which its cost counts already, and
+#: besides those of a solve by products.
+_READS, _COUNTED, _MORE_READS = 4, 2, 5
 
 
 def judge_predictor(
@@ -83,10 +86,11 @@ def _patience(data: GameData) -> int | None:
     """Products after which a decomposition is sooner; None where it is not to be borne at all."""
     work, cores = data.work, threads()
     cost = spectral_cost(work, 1, cores)
-    seconds, memory = _CAREFUL * cost.seconds, _CAREFUL * cost.memory
-    if seconds > _BEARABLE or memory > _SHARE * available_memory():
+    own = _CAREFUL * (cost.seconds - _COUNTED * work.wait)
+    seconds, memory = own + _READS * work.wait, _CAREFUL * cost.memory
+    if own > _BEARABLE or memory > _SHARE * available_memory():
         return None
-    if seconds < krylov_cost(work, 1, cores).seconds:
+    if seconds < krylov_cost(work, 1, cores).seconds + _MORE_READS * work.wait:
         return 0
     return max(20, int(min(seconds / max(krylov_pass(work, cores), 1e-6), 1e6)))
 

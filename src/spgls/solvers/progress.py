@@ -8,6 +8,7 @@ from typing import TextIO
 
 from spgls.base.validation import check_number
 from spgls.solvers.solution import Step
+from spgls.streams import Reading
 
 __all__ = ["Progress"]
 
@@ -20,7 +21,8 @@ class Progress:
 
     Pass it as ``callback`` to :func:`solve`, :func:`solve_path` or :func:`compare_solvers`. On a
     terminal one line is written over and over and cleared in the end; elsewhere, as in a log, there
-    is a line now and then. Solvers that decompose the data have no steps to show.
+    is a line now and then. Solvers that decompose the data have no steps to show; the reads of a
+    :func:`stream` are shown if it is passed there as ``progress``.
 
     Parameters
     ----------
@@ -57,8 +59,14 @@ class Progress:
         self._first: float | None = None
         self._width = 0
 
-    def __call__(self, step: Step) -> bool:
-        """Show a step, and say whether time is up."""
+    def __call__(self, step: Step | Reading) -> bool:
+        """Show a step, and say whether time is up; or how far a read has come."""
+        if isinstance(step, Reading):
+            now = perf_counter()
+            if step.seconds >= self.after and now - self._shown >= self._pause:
+                self._shown = now
+                self._write(str(step))
+            return False
         if step.iteration <= 1 or step.seconds < self._seconds:
             self._first = None
         self._seconds = step.seconds
