@@ -21,6 +21,7 @@ from .campaign.exact import Exact, exactly, precise
 from .campaign.examples import shrink_failures
 from .campaign.families import FAMILIES, make_game
 from .campaign.game import STORES, Game, People, stored
+from .campaign.pieces import SUMS
 from .campaign.play import watched
 from .campaign.reproducer import program
 from .campaign.rivals import derivatives, rivals
@@ -244,7 +245,8 @@ def test_programs_run(store, capsys):
     cost, weight = np.array([2.0, INF, 0.5]), np.array([1.0, 0.0, 3.0, 0.5, 1.0, 2.0])
     game = game_of(fit_intercept=True, cost=cost, weight=weight, ridge=0.3, store=store)
     game = game.but(more=(game.people, People((2.0,))))
-    for label in ("qr", "spectral[half honest]", "estimator", "certify", "path spectral[0]"):
+    labels = ("qr", "spectral[half honest]", "estimator", "certify", "path spectral[0]", *SUMS)
+    for label in labels:
         exec(program(Small(game, label, Failure(label, "planted", 1.0, "to be seen"))), {})
     assert "Path of 2 games" in capsys.readouterr().out
 

@@ -19,6 +19,7 @@ from spgls.solvers import End, Solution, Stats, Status, Step
 from spgls.solvers.levers import Levers, levers
 from spgls.solvers.progress import Progress
 from spgls.solvers.solve import certify, solve
+from spgls.solvers.statistics import GameStatistics
 from spgls.sphere import Certificate
 from spgls.streams import Reading, Stream, stream
 from spgls.study.compare import Comparison, Trial, compare_solvers
@@ -48,6 +49,7 @@ __all__ = [
     "DecisionRobustness",
     "End",
     "Floor",
+    "GameStatistics",
     "GammaEstimate",
     "Levers",
     "Opposite",

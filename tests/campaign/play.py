@@ -16,6 +16,7 @@ import spgls
 from spgls import solvers
 
 from .game import Game
+from .pieces import SUMS, add_up
 
 TOL = 1e-9
 #: Seconds of work, not of waiting for others, after which a call counts as hanging.
@@ -24,9 +25,9 @@ ALWAYS = ("spectral", "auto", "krylov")
 ENGINES = ("gram", "qr")
 ITERATIVE = ("gltr", "ltrsr", "rtr-newton", "admm")
 CONIC = ("socp", "sdp", "bisection")
-SOLVERS = (*ALWAYS, *ENGINES, *ITERATIVE, *CONIC)
-#: One game in so many is given to an engine, to an iterative solver, to the conic ones.
-RARITY = {"engine": 2, "iterative": 4, "conic": 200}
+SOLVERS = (*ALWAYS, *ENGINES, *ITERATIVE, *CONIC, *SUMS)
+#: One game in so many is given to an engine, to an iterative solver, to the conic ones, to sums.
+RARITY = {"engine": 2, "iterative": 4, "conic": 200, "sums": 3}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +113,17 @@ def chosen_solvers(game: Game) -> list[str]:
     engines = [label for label in ENGINES if dice.integers(RARITY["engine"]) == 0]
     iterative = [label for label in ITERATIVE if dice.integers(RARITY["iterative"]) == 0]
     conic = CONIC if dice.integers(RARITY["conic"]) == 0 else ()
-    return [*ALWAYS, *engines, *((*iterative, *conic) if game.single else ())]
+    sums: list[str] = []
+    if hasattr(spgls, "GameStatistics"):
+        dice = game.dice(10)
+        sums = [label for label in SUMS if dice.integers(RARITY["sums"]) == 0]
+    return [*ALWAYS, *engines, *((*iterative, *conic) if game.single else ()), *sums]
 
 
 def run_solver(game: Game, label: str) -> Outcome:
-    """Solve a game by one solver."""
+    """Solve a game by one solver, or from sums of its rows."""
+    if label in SUMS:
+        return watched(lambda: answer(_from_sums(game, label)))
     y, z = game.targets
 
     def call() -> Answer:
@@ -133,6 +140,11 @@ def run_solver(game: Game, label: str) -> Outcome:
         return answer(found)
 
     return watched(call)
+
+
+def _from_sums(game: Game, label: str) -> Any:
+    options = {name: value for name, value in game.options().items() if name != "sample_weight"}
+    return add_up(game, label).solve(game.people.as_given(), tol=TOL, **options)
 
 
 def run_path(game: Game, label: str) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .check import judge
 from .exact import Exact, precise
 from .game import Game, People
+from .pieces import SUMS, cuts_of, strangers
 from .play import SOLVERS, run_solver
 from .ranges import as_given
 from .replay import FIELD, as_solver, detail, plain
@@ -21,6 +23,7 @@ from .whole import certified_scale
 #: What programs may need, in the order in which it is imported.
 _NAMES = (
     "Between",
+    "GameStatistics",
     "Population",
     "StackelbergRegressor",
     "StackelbergRegressorCV",
@@ -75,6 +78,8 @@ def _call(game: Game, label: str) -> str:
         told = ", ".join(["X", "y", "z", people := _people(game.people), f"{scale} * found.coef"])
         solved = ", ".join(["X", "y", "z", people, *options])
         return f"found = solve({solved})\nprint(certify({', '.join([told, *given])}))"
+    if label in SUMS:
+        return _sums_call(game, label)
     options.append(f"solver={as_solver(label)}")
     if label.startswith("path "):
         everybody = ", ".join(map(_people, game.more))
@@ -83,6 +88,28 @@ def _call(game: Game, label: str) -> str:
     if detail(label) == "half honest" and people.single:
         people = People((math.inf, *people.gammas), (0.5, 0.5))
     return f"print(solve(X, y, z, {_people(people)}, {', '.join(options)}).certificate)"
+
+
+def _sums_call(game: Game, label: str) -> str:
+    """Pieces of the rows added up, and the game solved from that."""
+    method = "triangular" if label == "triangular" else "moments"
+    weighed = "" if game.weight is None else ", sample_weight=w[a:b]"
+    cuts = cuts_of(game)
+    pairs = list(pairwise(cuts))
+    if game.weight is not None:
+        pairs = [(a, b) for a, b in pairs if game.weight[a:b].any()]
+    lines = [] if game.weight is None else [f"w = np.array({_value(game.weight)})"]
+    sparse = game.store in ("csr", "csc", "coo", "halves")
+    rows = "X.tocsr()[a:b]" if sparse else "X[a:b]"
+    added = f"GameStatistics.from_data({rows}, y[a:b], z[a:b], method={method!r}{weighed})"
+    lines.append(f"found = sum({added} for a, b in {pairs})")
+    if label == "subtracted":
+        X, y, z = map(_array, strangers(game))
+        lines.append(f"others = GameStatistics.from_data({X}, {y}, {z})")
+        lines.append("found = (others + found) - others")
+    given = {name: value for name, value in game.options().items() if name != "sample_weight"}
+    told = ", ".join([_people(game.people), *(f"{k}={_value(v)}" for k, v in given.items())])
+    return "\n".join([*lines, f"print(found.solve({told}).certificate)"])
 
 
 def _folds_call(game: Game) -> str:

@@ -1,4 +1,4 @@
-"""Inner products of long vectors, away from the threads of BLAS."""
+"""Inner products of long vectors, away from the threads of BLAS, and numbers by halves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from math import sqrt
 
 import numpy as np
 
-from spgls.base.types import Vector
+from spgls.base.types import Array, Vector
 
-__all__ = ["dot", "norm"]
+__all__ = ["dot", "leading_bits", "norm"]
 
 
 def dot(a: Vector, b: Vector) -> float:
@@ -18,6 +18,12 @@ def dot(a: Vector, b: Vector) -> float:
     and leaves them spinning where the data's own kernels want to run.
     """
     return float(np.einsum("i,i->", a, b))
+
+
+def leading_bits(numbers: Array) -> Array:
+    """The first half of the bits of each number: products of two such numbers are exact."""
+    spread = numbers * (2.0**27 + 1.0)
+    return np.asarray(spread - (spread - numbers))
 
 
 def norm(a: Vector) -> float:

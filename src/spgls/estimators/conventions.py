@@ -23,12 +23,13 @@ from spgls.matrix.squares import column_squares
 from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.data import GameData
 from spgls.solvers import Solution, Status, Step
+from spgls.solvers.statistics import GameStatistics
 
 try:
     from sklearn.callback import CallbackSupportMixin
     from sklearn.callback import with_callbacks as _with_callbacks
 
-    # A warning is the caller's of fit, and two decorators stand between.
+    # A warning is the caller's of fit, and two decorators stand between; before partial_fit, one.
     _CALLER = 5
 except ImportError:  # scikit-learn before 1.9
     _CALLER = 4
@@ -42,6 +43,7 @@ except ImportError:  # scikit-learn before 1.9
 
 
 __all__ = [
+    "NEW_BEGINNING",
     "READS",
     "CallbackSupportMixin",
     "Progress",
@@ -49,6 +51,7 @@ __all__ = [
     "doubt_of_idle_goals",
     "doubt_of_scale",
     "doubts_of_reach",
+    "doubts_of_sums",
     "html_table",
     "linear_of",
     "read_again",
@@ -60,6 +63,7 @@ __all__ = [
     "with_callbacks",
 ]
 
+_DIRECT = 4
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _TABLE = "a table of numbers (array, data frame or SciPy sparse matrix)"
@@ -152,25 +156,22 @@ def html_table(rows: dict[str, str]) -> str:
     return f"<table class='spgls-fit'><tbody>{cells}</tbody></table>"
 
 
-def read_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+def read_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
     """Rows and labels by scikit-learn's rules, and errors that name what is wrong.
 
-    Data that is known by its verbs alone, such as a stream, is returned as it is.
+    Data that is known by its verbs alone, such as a stream, is returned as it is. Unless ``reset``,
+    the columns have to be those that the model knows.
     """
     if isinstance(X, Matrix):
-        matrix = as_matrix(X, check_finite=False)
+        matrix = as_matrix(X, check_finite=False) if reset else _read_matrix_again(model, X)
         labels = check_vector(y, "y", matrix.shape[0], "row of X")
-        names = column_names(X)
-        model.n_features_in_ = matrix.shape[1]
-        if names is not None:
-            model.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
+        if reset:
+            _name_columns(model, X, matrix.shape[1])
         return matrix, labels
     refuse_lazy(X, "X", _TABLE)
     refuse_lazy(y, "y")
     try:
-        table, labels = validate_data(model, X, y, y_numeric=True, **READS)
+        table, labels = validate_data(model, X, y, y_numeric=True, reset=reset, **READS)
         labels = labels.astype(np.float64, copy=False)
     except (RuntimeError, TypeError, ValueError) as error:
         _say_closer(error, X, y)
@@ -202,6 +203,16 @@ def read_labelled_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
         f"{type_of_target(labels)}. y holds {len(classes)} classes: pass rows of two, or wrap the "
         "model in OneVsRestClassifier."
     )
+
+
+def _name_columns(model: Any, X: Any, columns: int) -> None:
+    """Set what scikit-learn sets of tables."""
+    names = column_names(X)
+    model.n_features_in_ = columns
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
 
 
 def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
@@ -282,7 +293,10 @@ def doubt_of_scale(y: Vector, z: Vector) -> str | None:
     # By inner products, which cost a fraction of np.std.
     less_mean = y - y.sum() / len(y)
     spread = float(np.sqrt(less_mean @ less_mean / len(y)))
-    away = float(np.abs(z - y).sum()) / len(y)
+    return _doubt_of_distance(float(np.abs(z - y).sum()) / len(y), spread)
+
+
+def _doubt_of_distance(away: float, spread: float) -> str | None:
     if not away > _FAR * spread > 0.0:
         return None
     return (
@@ -356,13 +370,32 @@ def _shown(solution: Solution, data: GameData) -> float:
     return data.loss(linear) / alone if alone > 0.0 else 1.0
 
 
-def warn_of(doubts: Iterable[str | None]) -> None:
-    """Warn the caller of fit."""
+def doubts_of_sums(known: GameStatistics) -> tuple[str | None, str | None]:
+    """What to tell of such goals, and of goals that are nothing but the labels, by all rows."""
+    away = known.goal_distance
+    idle = (
+        "The goals equal the labels y in all rows so far: these providers want nothing but a "
+        "correct prediction. Check the sign and the unit of the goals, and on which side of the "
+        "labels a level lies. If people do want the truth, the warning can be ignored."
+    )
+    same = away <= _SAME * known.goal_size
+    return _doubt_of_distance(away, known.label_spread), idle if same else None
+
+
+#: What to tell where rows that a model was fitted to have no part in what follows.
+NEW_BEGINNING = (
+    "partial_fit begins anew: fit, which fitted this model before, keeps no sums of its rows. Call "
+    "partial_fit with those rows first, or take a clone of the model."
+)
+
+
+def warn_of(doubts: Iterable[str | None], *, direct: bool = False) -> None:
+    """Warn the caller of fit, or of a method that no callback watches (``direct``)."""
     for doubt in filter(None, doubts):
-        warnings.warn(doubt, UserWarning, stacklevel=_CALLER)
+        warnings.warn(doubt, UserWarning, stacklevel=_DIRECT if direct else _CALLER)
 
 
-def warn_of_status(solution: Solution) -> None:
+def warn_of_status(solution: Solution, *, direct: bool = False) -> None:
     """Warn where a fit is not a certified optimum, unless the user stopped it."""
     status = solution.status
     if status.ok or status is Status.STOPPED:
@@ -372,5 +405,5 @@ def warn_of_status(solution: Solution) -> None:
     warnings.warn(
         f"{status.value}, relative gap {proof.relative_gap:.2g}. {solution.advice}",
         category,
-        stacklevel=_CALLER,
+        stacklevel=_DIRECT if direct else _CALLER,
     )

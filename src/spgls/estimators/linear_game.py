@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -29,6 +30,7 @@ from spgls.game.providers import Population, PopulationRange, Provider
 from spgls.game.response import check_pull, strength_at
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData, read_null_space
+from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout
 from spgls.solvers import (
     Controls,
@@ -40,7 +42,7 @@ from spgls.solvers import (
     play,
     resolve,
 )
-from spgls.solvers.reach import reach_of_least_squares
+from spgls.solvers.reach import Reach, reach_from_sums, reach_of_least_squares
 from spgls.solvers.solve import read_controls, read_ridge
 from spgls.sphere import Certificate
 
@@ -83,13 +85,11 @@ class Terms(NamedTuple):
     solver: Solver
     controls: Controls
 
-    def plan(self, data: GameData) -> tuple[Plan, str]:
-        """The game on some data, and where the strength comes from."""
+    def plan(self, data: GameData | GameSums) -> tuple[Plan, str]:
+        """The game on some data, or on sums of it, and where the strength comes from."""
         gamma, rule = self.gamma, "given"
         if isinstance(gamma, str):
-            # What a fit draws at random does not depend on how its strength was found.
-            quiet = replace(self.controls, rng=None)
-            reach = reach_of_least_squares(data, self.solver, quiet)
+            reach = self._reach(data)
             # The larger pull is the stronger.
             ends = (self.pull.high, self.pull.low)
             strengths = Between(*(strength_at(end, reach.value) or np.inf for end in ends))
@@ -104,6 +104,13 @@ class Terms(NamedTuple):
                 "or solver='spectral'."
             )
         return Plan(population, gamma, self.ridge, self.solver, self.controls), rule
+
+    def _reach(self, data: GameData | GameSums) -> Reach:
+        """How large least squares is."""
+        if isinstance(data, GameSums):
+            return reach_from_sums(data)
+        # What a fit draws at random does not depend on how its strength was found.
+        return reach_of_least_squares(data, self.solver, replace(self.controls, rng=None))
 
 
 class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -157,24 +164,27 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_data(self, X: Any, y: Any, z: Any, sample_weight: Any) -> tuple[GameData, Any]:
         """The game, and its rows as scikit-learn reads them."""
-        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        check_flag(self.fit_intercept, "fit_intercept")
         targets = self._read_targets(X, y, z, sample_weight)
-        n = targets.table.shape[1]
         # Names are asked of X itself: scikit-learn does not know every version of every data frame.
         data = GameData(
             matrix=as_matrix(targets.table, check_finite=False),
             y=targets.y,
             z=targets.z,
             weight=targets.weight,
-            layout=Layout(
-                n,
-                resolve_cost(self.feature_cost, n, column_names(X)),
-                fit_intercept,
-                read_null_space(self.null_space),
-            ),
+            layout=self._layout(targets.table.shape[1], column_names(X)),
             source=X,
         )
         return data, targets.table
+
+    def _layout(self, n: int, names: Sequence[str] | None) -> Layout:
+        """What the columns mean, by their names where they have some."""
+        return Layout(
+            n,
+            resolve_cost(self.feature_cost, n, names),
+            check_flag(self.fit_intercept, "fit_intercept"),
+            read_null_space(self.null_space),
+        )
 
     def _doubts(self, data: GameData) -> tuple[str | None, ...]:
         """What the caller of fit should be warned of before anything is solved."""
@@ -307,8 +317,10 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         MetadataRequest
         """
         request = super().get_metadata_routing()
-        if request.fit.requests.get("z") is None:
-            request.fit.add_request(param="z", alias=self.goal is None)
+        for method in ("fit", "partial_fit"):
+            wanted = getattr(request, method)
+            if "z" in wanted.requests and wanted.requests["z"] is None:
+                wanted.add_request(param="z", alias=self.goal is None)
         return request
 
     def __sklearn_tags__(self) -> Any:

@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.frames import column_names
 from spgls.base.types import Costs, Number, Numbers, Table, Vector
-from spgls.base.validation import check_weight
+from spgls.base.validation import check_number, check_weight
 from spgls.estimators.conventions import (
+    NEW_BEGINNING,
     all_or_nothing,
     doubt_of_idle_goals,
     doubt_of_scale,
     doubts_of_reach,
+    doubts_of_sums,
     read_again,
     read_rows,
     warn_of,
@@ -30,11 +32,13 @@ from spgls.estimators.summary import Summary, summarise
 from spgls.game.between import Between
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange
-from spgls.matrix import Matrix
+from spgls.matrix import Matrix, as_matrix
 from spgls.reduction.data import GameData, NullSpace
-from spgls.solvers import SolverLike, resolve
+from spgls.solvers import Auto, SolverLike, Spectral, resolve
+from spgls.solvers.dispatch import play_sums
 from spgls.solvers.levers import LeverKind, Levers, find_levers, read_kinds
 from spgls.solvers.solve import read_controls
+from spgls.solvers.statistics import GameStatistics
 
 __all__ = ["StackelbergRegressor"]
 
@@ -80,6 +84,9 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         Whether coefficients may lie in directions in which the rows never vary, as in
         :func:`solve`. The game as stated would use them, with coefficients that predict nonsense
         for a row that does vary there, such as one of a new category.
+    decay : float
+        What the weight of earlier rows is multiplied with at every :meth:`partial_fit`, above 0 and
+        at most 1: less than one forgets them gradually. ``fit`` has no earlier rows.
     solver : str, solver object or function
         As in :func:`solve`. Honest providers and a ridge are known to ``"auto"``, ``"spectral"``
         and ``"krylov"``; others, and functions, need ``honest_share=0`` and ``null_space="use"``.
@@ -124,6 +131,8 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         Name of the solver used.
     n_iter_ : int
         Its iterations.
+    statistics_ : GameStatistics
+        After :meth:`partial_fit`, what all rows so far add up to.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n,)
@@ -146,6 +155,8 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
     <Status.OPTIMAL: 'optimal'>
     """
 
+    statistics_: GameStatistics
+
     def __init__(
         self,
         gamma: Number | Between | Literal["auto"] | Population | PopulationRange = "auto",
@@ -157,6 +168,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         fit_intercept: bool = True,
         ridge: Number = 0.0,
         null_space: NullSpace = "avoid",
+        decay: Number = 1.0,
         solver: SolverLike = "auto",
         tol: Number = 1e-9,
         max_iter: int | None = None,
@@ -170,6 +182,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.ridge = ridge
         self.null_space = null_space
+        self.decay = decay
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -205,12 +218,68 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
             Itself.
         """
         terms = self._read_terms()
+        self._read_decay()
         data, table = self._read_data(X, y, z, sample_weight)
+        if hasattr(self, "statistics_"):
+            del self.statistics_
         warn_of(self._doubts(data))
         solution = self._solve(terms, data, table, X, y)
         warn_of_status(solution)
         warn_of(doubts_of_reach(solution, data))
         return self
+
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Table,
+        y: Numbers,
+        *,
+        z: Numbers | GoalLike | None = None,
+        sample_weight: Numbers | None = None,
+    ) -> Self:
+        """Fit the best predictor for these rows and all rows of earlier calls.
+
+        Exact: the predictor is that of one ``fit`` to all rows, of which only sums are kept, in
+        ``statistics_``. With ``decay`` below one earlier rows count less and less. The first call
+        decides on names, number and type of the columns. A strength of "auto" is found anew. Rows
+        of an earlier ``fit`` are not among them, because ``fit`` keeps no sums: a warning says so.
+
+        Parameters
+        ----------
+        X, y, z, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        StackelbergRegressor
+            Itself.
+        """
+        terms, decay = self._read_terms(), self._read_decay()
+        if not isinstance(terms.solver, Auto | Spectral):
+            raise ValueError(
+                f"partial_fit solves from sums of the rows; got solver={self.solver!r}. Pass "
+                "solver='auto' or 'spectral', or call fit with all rows."
+            )
+        known = getattr(self, "statistics_", None)
+        if known is None and hasattr(self, "coef_"):
+            warn_of([NEW_BEGINNING], direct=True)
+        rows = self._read_rows(X, y, z, sample_weight, reset=known is None)
+        matrix = as_matrix(rows.table, check_finite=False)
+        sums = GameStatistics.of(matrix, rows.y, rows.z, rows.weight, source=X)
+        if known is not None:
+            sums = known.decayed(decay) + sums
+        warn_of(doubts_of_sums(sums), direct=True)
+        game = sums.game(self._layout(sums.n_features, sums.names))
+        plan, rule = terms.plan(game)
+        (solution,) = play_sums(game, [plan.population], plan.ridge, plan.controls.tol)
+        dtype = rows.table.dtype if known is None else self.coef_.dtype
+        self._keep(solution, plan.gamma, game.layout.cost, dtype)
+        self.gamma_rule_, self.statistics_ = rule, sums
+        warn_of_status(solution, direct=True)
+        return self
+
+    def _read_decay(self) -> float:
+        return check_number(self.decay, "decay", above=0.0, at_most=1.0)
 
     def _doubts(self, data: GameData) -> tuple[str | None, ...]:
         y, z = data.y, data.z
@@ -222,6 +291,9 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         return doubt_of_scale(y, z), idle
 
     def _read_targets(self, X: Any, y: Any, z: Any, sample_weight: Any) -> Targets:
+        return self._read_rows(X, y, z, sample_weight, reset=True)
+
+    def _read_rows(self, X: Any, y: Any, z: Any, sample_weight: Any, *, reset: bool) -> Targets:
         goal = check_goal(self.goal)
         if goal is None and z is None:
             raise ValueError(
@@ -229,7 +301,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
                 f"would like, or {type(self).__name__}(goal=Floor(250)) or another function of y."
             )
         refuse_two_goals(goal, z)
-        table, labels = read_rows(self, X, y)
+        table, labels = read_rows(self, X, y, reset=reset)
         goals = read_goals(z, labels) if goal is None else goals_of(goal, labels)
         return Targets(table, labels, goals, check_weight(sample_weight, table.shape[0]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spgls.matrix.blocks import BlockedMatrix, RowBlocks
+from spgls.matrix.blocks import BlockedMatrix, RowBlocks, blocks_of
 from spgls.matrix.convert import as_matrix, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.free_columns import FreeColumns
@@ -33,6 +33,7 @@ __all__ = [
     "Work",
     "as_matrix",
     "block_length",
+    "blocks_of",
     "flush_columns",
     "longest_row",
     "range_basis",

@@ -22,7 +22,7 @@ from spgls.matrix.row_step import on_rows
 from spgls.matrix.squares import column_squares
 from spgls.matrix.work import Work
 
-__all__ = ["BlockedMatrix", "RowBlocks"]
+__all__ = ["BlockedMatrix", "RowBlocks", "blocks_of"]
 
 
 class _Traits(NamedTuple):
@@ -335,6 +335,14 @@ class RowBlocks(BlockedMatrix):
     def __repr__(self) -> str:
         """Shape and number of blocks."""
         return f"{describe(self)} in {len(self._held)} blocks"
+
+
+def blocks_of(matrix: Matrix) -> Iterator[tuple[slice, Matrix]]:
+    """Rows of a matrix in one read: block by block if it comes in blocks, else all at once."""
+    if isinstance(matrix, BlockedMatrix):
+        yield from matrix._matrices()
+    else:
+        yield slice(0, matrix.shape[0]), matrix
 
 
 def _is_empty(block: Any) -> bool:

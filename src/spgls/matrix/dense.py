@@ -125,6 +125,12 @@ class DenseMatrix(InMemory):
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
         width = self.shape[1] + extra.shape[1]
         rows = min(self.shape[0], block_length(width, at_least=256))
+        if weight is None and shift is None and self._direct and _plain(self.values):
+            return _moment_in_place(self.values, extra)
+        if weight is None and rows == self.shape[0]:
+            return _moment_in_place(
+                np.subtract(self.values, 0.0 if shift is None else shift, dtype=np.float64), extra
+            )
         panels = (self.values[piece] for piece in cuts(self.shape[0], rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
 
@@ -196,6 +202,18 @@ def _plain(values: NDArray[np.floating[Any]]) -> bool:
     """Whether compiled products can take it as it lies: no gaps, numbers of the machine's own."""
     contiguous = values.flags.c_contiguous or values.flags.f_contiguous
     return contiguous and values.dtype in (np.float64, np.float32) and values.dtype.isnative
+
+
+def _moment_in_place(values: Array, extra: Array) -> Array:
+    """``B' B`` for ``B = [A, extra]``, with no copy of a row."""
+    n = values.shape[1]
+    total = np.empty((n + extra.shape[1],) * 2, order="F")
+    # NumPy sees that both are one matrix, and takes half the work.
+    total[:n, :n] = values.T @ values
+    total[:n, n:] = values.T @ extra
+    total[n:, :n] = total[:n, n:].T
+    total[n:, n:] = extra.T @ extra
+    return total
 
 
 def panel_moment(

@@ -9,7 +9,7 @@ it resolves what the data itself resolves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, lapack, qr, solve_triangular, svd
@@ -20,10 +20,10 @@ from spgls.reduction.dependence import Dependence
 from spgls.reduction.layout import Layout
 from spgls.reduction.reduced import ReducedGame
 from spgls.reduction.reduction import Reduction, canonical_direction, eigen, remainders
-from spgls.reduction.rounding import Rounding, kappa_of, kappa_of_factor
-from spgls.reduction.sums import Origin, Sizes, triangle
+from spgls.reduction.rounding import Rounding, kappa_of, kappa_of_factor, kappa_of_sums
+from spgls.reduction.sums import Account, Origin, Sizes, triangle
 
-__all__ = ["ColumnReduction", "reduce_moments", "reduce_triangle"]
+__all__ = ["ColumnReduction", "reduce_moments", "reduce_squares", "reduce_triangle"]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
@@ -82,7 +82,7 @@ class ColumnReduction(Reduction):
 
 
 def reduce_moments(
-    layout: Layout, moment: Array, origin: Origin, rows: int
+    layout: Layout, moment: Array, origin: Origin, rows: int, account: Account | None = None
 ) -> ColumnReduction | None:
     """Reduce through second moments; None where their digits cannot decide a rank.
 
@@ -96,12 +96,21 @@ def reduce_moments(
         What was subtracted from the rows before they were multiplied.
     rows : int
         How many rows were added up, at most.
+    account : Account, optional
+        How wrong the moments may be, where that does not follow from their sizes.
     """
     n, k = layout.columns, len(layout.changeable)
     if k == 0:
         return None
     sizes = Sizes.from_moments(moment[n:, n:], origin)
-    scale = np.sqrt(np.diag(moment)[:n])
+    if account is None:
+        summed, own = np.sqrt(np.diag(moment)), kappa_of_sums(rows)
+    else:
+        # Once as the moments are, and once more where entries of no more than that are dropped.
+        summed, own = _less_ones(layout, moment, account), 2 * account.kappa
+        if not _free_is_certain(layout, moment, summed, own):
+            return None
+    scale = summed[:n]
     raw = origin.column_sizes(scale, sizes.weight)
     eliminated = _eliminate_free(layout, moment, scale, raw)
     if eliminated is None:
@@ -111,12 +120,12 @@ def reduce_moments(
     if same:
         kept[k + 1] = kept[k]
         kept[:, k + 1] = kept[:, k]
-    targets = np.sqrt(moment[n, n]), np.sqrt(moment[n + 1, n + 1])
-    reach = sizes_with_free(layout, np.append(scale, targets), free_map)
+    reach = sizes_with_free(layout, summed[: n + 2], free_map)
     scale = scale[layout.changeable]
     if layout.price is not None:
         scale = scale * layout.price
     d, vectors = eigen(kept[:k, :k])
+    lowest = float(d[0])
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut
     along = kept[k:, :k].dot(vectors)
@@ -137,7 +146,9 @@ def reduce_moments(
         zeta = eta
     gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
     nullity = 0 if layout.avoids_null else k - len(sigma)
-    kappa = kappa_of(rows, n) + 4 * k * EPS * (nullity > 0)
+    kappa = kappa_of(0, n) + own + 4 * k * EPS * (nullity > 0)
+    # What was subtracted leaves eigenvalues that no data has.
+    kappa += max(0.0, -lowest - cut) / reach[0] ** 2 if reach[0] else 0.0
     least = 0.0
     if len(sigma) and nullity == 0:
         least = max(0.0, float(d[0]) / reach[0] ** 2 - kappa) ** 0.5
@@ -169,6 +180,71 @@ def reduce_moments(
     )
 
 
+def reduce_squares(
+    layout: Layout, moment: Array, origin: Origin, rows: int, account: Account
+) -> ColumnReduction:
+    """Reduce through rows that have the given second moments, where nothing but those is left.
+
+    Columns of very different scale keep their own digits, and every rank is decided somehow. What
+    squaring cost is charged as such.
+
+    Parameters
+    ----------
+    layout, moment, origin, rows, account
+        As for :func:`reduce_moments`.
+    """
+    n = layout.columns
+    diagonal = np.maximum(np.diag(moment), 0.0)
+    root = np.sqrt(diagonal)
+    unit = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
+    values, vectors = eigen(moment * np.outer(unit, unit))
+    few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * root
+    if np.array_equal(moment[n], moment[n + 1]):
+        few[:, n + 1] = few[:, n]
+    summed = _less_ones(layout, moment, account)
+    accuracy = kappa_of_factor(rows, n)
+    # As large as the account says, whatever the factor's own rounding is measured by.
+    found = reduce_triangle(layout, few, origin, rows, account=Account(summed, accuracy))
+    game, own = found.game, found.game.rounding
+    kappa = 2 * account.kappa + kappa_of(0, n) + max(0.0, -float(values[0])) + 2 * own.kappa
+    certain = _free_is_certain(layout, moment, summed, 2 * account.kappa)
+    rounding = replace(
+        own,
+        kind="squared",
+        kappa=kappa,
+        # As many directions as rows prove nothing where the rows are not these.
+        least=0.0 if game.nullity else max(0.0, own.least**2 - kappa) ** 0.5,
+        slack=own.slack if certain else np.inf,
+    )
+    return replace(found, game=replace(game, rounding=rounding), squared=True)
+
+
+def _less_ones(layout: Layout, moment: Array, account: Account) -> Vector:
+    """Sizes by which moments are wrong once ones have explained what they can."""
+    sizes = account.sizes
+    if not layout.fit_intercept:
+        return sizes
+    weight = float(moment[-1, -1])
+    return np.asarray(sizes + np.abs(moment[-1]) * sizes[-1] / weight)
+
+
+def _free_is_certain(layout: Layout, moment: Array, sizes: Vector, kappa: float) -> bool:
+    """Whether immutable columns are further from dependent than rounding can have moved them."""
+    free = layout.immutable
+    if not len(free):
+        return True
+    rest = moment[np.ix_(free, free)]
+    if layout.fit_intercept:
+        sums = moment[-1, free]
+        rest = rest - np.outer(sums, sums) / moment[-1, -1]
+    there = sizes[free] > 0.0
+    unit = 1.0 / sizes[free][there]
+    if not len(unit):
+        return True
+    lowest = float(eigen(rest[np.ix_(there, there)] * np.outer(unit, unit))[0][0])
+    return lowest > 8 * len(unit) * kappa
+
+
 def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[float, float, float]:
     """Sizes of priced data, labels and goals, each with what was subtracted from it.
 
@@ -191,6 +267,7 @@ def reduce_triangle(
     origin: Origin,
     count: int,
     dependence: Callable[[], Dependence] | None = None,
+    account: Account | None = None,
 ) -> ColumnReduction:
     """Reduce through a triangular factor, or any few rows that have the moments of the data.
 
@@ -206,6 +283,8 @@ def reduce_triangle(
         How many rows they stand for, at most.
     dependence : callable, optional
         Tells which columns depend exactly on the others; asked only if some seem to.
+    account : Account, optional
+        How wrong the rows may be, where they have been put together from others.
     """
     n, lead, free = layout.columns, int(layout.fit_intercept), layout.immutable
     k, f = len(layout.changeable), len(free)
@@ -215,6 +294,9 @@ def reduce_triangle(
     factor = _square(triangle(rows[:, order]))
     after, means = np.empty(n + 2), np.zeros(n + 2)
     after[order[lead:]] = np.linalg.norm(factor[:, lead:], axis=0)
+    kappa = kappa_of_factor(count, n)
+    if account is not None:
+        after += account.kappa / kappa * account.sizes[: n + 2]
     if lead:
         means[order[1:]] = factor[0, 1:] / factor[0, 0]
     raw = origin.column_sizes(after[:n], sizes.weight)
@@ -228,7 +310,6 @@ def reduce_triangle(
     flush_columns(fixed[lead:], raw[free], lead)
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     known = factor[lead:, lead : lead + f + k].copy()
-    kappa = kappa_of_factor(count, n)
     free_map, rest, rank, free_cut = _split_free(factor[lead:, lead:], f, kappa)
     if layout.avoids_null:
         # Of columns that immutable ones nearly explain, what is left is such a direction too.

@@ -184,6 +184,11 @@ class GameData:
         """Number of rows, counted by weight."""
         return float(self.matrix.shape[0] if self.weight is None else self.weight.sum())
 
+    @property
+    def label_size(self) -> float:
+        """Weighted sum of squares of the labels."""
+        return self.loss(self.y)
+
     @cached_property
     def sizes(self) -> Sizes:
         """What rounding is measured by."""

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lstsq, qr
 
 from spgls.base.types import EPS, Array
+from spgls.base.vector import leading_bits
 from spgls.reduction.data import GameData
 
 __all__ = ["Dependence", "exact_dependence", "independent_columns"]
@@ -132,12 +133,6 @@ def _is_combination(column: Array, others: Array, weights: Array) -> bool:
         return False
     # Halves of few enough bits that their multiples are exact; their sum is, by fsum.
     parts = np.column_stack([column, others])
-    high = _leading(parts)
+    high = leading_bits(parts)
     products = np.hstack([high * whole, (parts - high) * whole])
     return all(fsum(row) == 0.0 for row in products.tolist())
-
-
-def _leading(numbers: Array) -> Array:
-    """The first half of the bits of each number."""
-    spread = numbers * (2.0**27 + 1.0)
-    return np.asarray(spread - (spread - numbers))

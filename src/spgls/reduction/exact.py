@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 
 from spgls.base.types import Array
-from spgls.matrix import Matrix, block_length
+from spgls.matrix import Matrix
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import exact_dependence
 from spgls.reduction.reduction import Reduction
 from spgls.reduction.rows import reduce_rows_by_gram, reduce_rows_by_qr
-from spgls.reduction.sums import triangle
+from spgls.reduction.sums import few_rows_with
 
 __all__ = ["Engine", "few_rows", "moment_of", "reduce_by_gram", "reduce_by_qr", "reduce_spectral"]
 
@@ -103,20 +103,9 @@ def moment_of(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
 
 
 def few_rows(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
-    """Rows with the moments of ``S^{1/2}[X, y, z, 1]`` less the origin, over blocks of the rows.
-
-    They are no more than a triangular factor and the last panel.
-    """
-    n, few = data.matrix.shape[1], np.zeros((0, 0))
+    """Rows with the moments of ``S^{1/2}[X, y, z, 1]`` less the origin, over blocks of the rows."""
+    few = np.zeros((0, 0))
     for rows, matrix in blocks:
-        beside = data.beside(rows)
         root = None if data.root_weight is None else data.root_weight[rows]
-        width = n + beside.shape[1]
-        for some, panel in matrix.row_panels(block_length(width, at_least=2 * width)):
-            block = np.empty((panel.shape[0], width))
-            np.subtract(panel, 0.0 if data.origin.row is None else data.origin.row, block[:, :n])
-            block[:, n:] = beside[some]
-            if root is not None:
-                block *= root[some, None]
-            few = np.vstack([triangle(few), block]) if few.size else block
+        few = few_rows_with(few, matrix, data.beside(rows), root, data.origin.row)
     return few

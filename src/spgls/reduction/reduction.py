@@ -82,7 +82,7 @@ class Reduction(ABC):
     @property
     def doubt(self) -> float:
         """Squared singular values, and distances from a pole, below this are not to be trusted."""
-        return _TRUSTED * EPS * float(np.max(self.scale)) ** 2 if self.squared else 0.0
+        return _TRUSTED * EPS * float(np.max(self.scale, initial=0.0)) ** 2 if self.squared else 0.0
 
     @property
     def reads(self) -> float:

@@ -37,7 +37,7 @@ import numpy as np
 from spgls.base.each import choose
 from spgls.base.types import EPS
 
-__all__ = ["Charge", "Rounding", "kappa_of", "kappa_of_factor"]
+__all__ = ["Charge", "Rounding", "kappa_of", "kappa_of_factor", "kappa_of_sums"]
 
 #: Where norms have less to say than this share of labels and goals, it does not matter how much.
 _THIN = 1e-3
@@ -45,7 +45,12 @@ _THIN = 1e-3
 
 def kappa_of(rows: int, columns: int) -> float:
     """Relative error of sums over so many rows and of decompositions of so many columns."""
-    return (32.0 * sqrt(columns) + min(rows, 400) + rows / 400.0) * EPS
+    return 32.0 * sqrt(columns) * EPS + kappa_of_sums(rows)
+
+
+def kappa_of_sums(rows: int) -> float:
+    """Relative error of sums over so many rows alone."""
+    return (min(rows, 400) + rows / 400.0) * EPS
 
 
 def kappa_of_factor(rows: int, columns: int) -> float:

@@ -15,8 +15,9 @@ import numpy as np
 from scipy.linalg import qr
 
 from spgls.base.types import Array, Vector
+from spgls.matrix import Matrix, block_length
 
-__all__ = ["Origin", "Sizes", "triangle"]
+__all__ = ["Account", "Origin", "Sizes", "few_rows_with", "triangle"]
 
 
 class Origin(NamedTuple):
@@ -53,6 +54,23 @@ class Origin(NamedTuple):
     def intercepts(self, coef: Array, at_origin: Vector) -> Vector:
         """Intercepts for rows and labels as they came, from those for rows and labels less this."""
         return at_origin + self.y - (0.0 if self.row is None else self.row @ coef)
+
+
+class Account(NamedTuple):
+    """How wrong sums may be, where they were not added up at one go from the rows at hand.
+
+    Attributes
+    ----------
+    sizes : ndarray
+        Sizes of columns, labels, goals and, with an intercept, ones: of all that was ever added or
+        subtracted, so never less than those of what is left.
+    kappa : float
+        A second moment is wrong by no more than this times the sizes of both its columns; a column
+        of a triangular factor by this times its size.
+    """
+
+    sizes: Vector
+    kappa: float
 
 
 @dataclass(frozen=True)
@@ -98,6 +116,38 @@ class Sizes:
         """From rows of labels, goals and ones that have the right moments."""
         gap = rows @ np.array([1.0, -1.0, origin.apart])[: rows.shape[1]]
         return replace(cls.from_moments(rows.T @ rows, origin), gap=float(gap @ gap))
+
+
+def few_rows_with(
+    few: Array, matrix: Matrix, beside: Array, root: Vector | None, row: Vector | None
+) -> Array:
+    """Few rows and those of a matrix as few rows with the same moments.
+
+    They are no more than a triangular factor and the last panel.
+
+    Parameters
+    ----------
+    few : ndarray
+        Rows so far; empty at first.
+    matrix : Matrix
+        More rows.
+    beside : ndarray
+        What stands beside each of them.
+    root : ndarray, optional
+        Square roots of their weights.
+    row : ndarray, optional
+        What is subtracted from each.
+    """
+    n = matrix.shape[1]
+    width = n + beside.shape[1]
+    for some, panel in matrix.row_panels(block_length(width, at_least=2 * width)):
+        block = np.empty((panel.shape[0], width))
+        np.subtract(panel, 0.0 if row is None else row, block[:, :n])
+        block[:, n:] = beside[some]
+        if root is not None:
+            block *= root[some, None]
+        few = np.vstack([triangle(few), block]) if few.size else block
+    return few
 
 
 def triangle(rows: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
@@ -13,6 +14,8 @@ from spgls.game.providers import Population, priced_norm
 from spgls.population.groups import Groups, Reached
 from spgls.reduction import Reduction, reduce_spectral
 from spgls.reduction.data import GameData
+from spgls.reduction.game_sums import Errors, GameSums
+from spgls.reduction.layout import Layout, times
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers.recover import (
     Clock,
@@ -24,15 +27,19 @@ from spgls.solvers.recover import (
     squares_suffice,
 )
 from spgls.solvers.small import Optima, solve_small
-from spgls.solvers.solution import Solution
+from spgls.solvers.solution import Solution, Status
 from spgls.sphere import Certificate, build_certificate
 
 __all__ = [
     "Engine",
+    "better",
     "certify_predictor",
     "counted_reductions",
+    "known_to_squares",
     "on_trusted_reductions",
+    "reduced",
     "slope_of",
+    "slope_of_sums",
     "solve_by_reduction",
     "solve_task",
     "trusted",
@@ -48,6 +55,9 @@ ReduceSums: TypeAlias = Callable[[Literal["gram", "qr"]], Reduction | None]
 _FAR = 1e-12
 #: Gap to which a certificate asked for on its own is proved.
 _TIGHT = 1e-10
+
+#: Share of the labels that squares can tell from nothing.
+_UNEXPLAINED = 1e-7
 
 _Reduction = TypeVar("_Reduction", bound=Reduction)
 
@@ -115,6 +125,11 @@ def solve_by_reduction(
         optima = small_solver(reduction.game, some)
         task.clock.lap(stage)
         solutions, best = recover(some, reduction, optima)
+        if isinstance(task.data, GameSums) and reduction.squared:
+            solutions = known_to_squares(reduction, optima, solutions, best, task.tol)
+            for i, solution in zip(which.tolist(), solutions, strict=True):
+                found[i] = better(solution, found.get(i))
+            return np.array([found[i].certificate.relative_gap <= task.tol for i in which.tolist()])
         found.update(zip(which.tolist(), solutions, strict=True))
         return trusted(reduction, optima, solutions, best, task.tol)
 
@@ -125,14 +140,16 @@ def solve_by_reduction(
     return tuple(found[i] for i in range(len(task.games)))
 
 
-def counted_reductions(data: GameData, clock: Clock, sums: ReduceSums | None = None) -> ReduceSums:
+def counted_reductions(
+    data: GameData | GameSums, clock: Clock, sums: ReduceSums | None = None
+) -> ReduceSums:
     """Makes reductions of the data, or of sums of it, and counts what they cost."""
 
     def reduce(name: Literal["gram", "qr"]) -> Reduction | None:
-        # An earlier game on the same data may have made it.
-        passes = 0.0 if sums is not None or name in data.reductions else 1.0
-        reduction = reduce_spectral(data, name, None if sums is None else partial(sums, name))
-        clock.lap("reduction", passes)
+        # An earlier game on the same data may have made it; sums are never read again.
+        known = sums is not None or isinstance(data, GameSums) or name in data.reductions
+        reduction = reduced(data, name, sums)
+        clock.lap("reduction", 0.0 if known else 1.0)
         return reduction
 
     return reduce
@@ -166,9 +183,52 @@ def trusted(
     return np.asarray(sure & squares_suffice(reduction, optima, k, tol))
 
 
+def reduced(
+    data: GameData | GameSums, engine: Literal["gram", "qr"], sums: ReduceSums | None = None
+) -> Reduction | None:
+    """A reduction of data, or of sums of it, made once and kept."""
+    if isinstance(data, GameSums):
+        return data.reduce(engine)
+    return reduce_spectral(data, engine, None if sums is None else partial(sums, engine))
+
+
+def known_to_squares(
+    reduction: Reduction,
+    optima: Optima,
+    solutions: Sequence[Solution],
+    best: Sequence[Reached],
+    tol: float,
+) -> list[Solution]:
+    """Solutions that say no more than squares of the data can tell, where nothing else is left.
+
+    Squares prove a loss, and may not tell whether other predictors have the same. Labels that are
+    met exactly have an optimum where those that are not have none.
+
+    Parameters
+    ----------
+    reduction, optima, solutions, best, tol
+        As for :func:`trusted`.
+    """
+    settled = squares_suffice(reduction, optima, np.array([at.k for at in best]), tol)
+    left = reduction.game.r_yy > _UNEXPLAINED * reduction.game.yy
+    said = []
+    for solution, sure in zip(solutions, settled.tolist(), strict=True):
+        certain = {Status.SEVERAL_OPTIMA: sure, Status.UNATTAINED: left}
+        told = certain.get(solution.status, True)
+        said.append(solution if told else replace(solution, status=Status.OPTIMAL))
+    return said
+
+
+def better(new: Solution, old: Solution | None) -> Solution:
+    """The better certified of two solutions."""
+    if old is not None and old.certificate.relative_gap <= new.certificate.relative_gap:
+        return old
+    return new
+
+
 @np.errstate(all="ignore")
 def certify_predictor(
-    data: GameData, coef: Vector, intercept: float, who: float | Population, ridge: float
+    data: GameData | GameSums, coef: Vector, intercept: float, who: float | Population, ridge: float
 ) -> Certificate:
     """Judge any predictor by the best value of the game.
 
@@ -177,21 +237,27 @@ def certify_predictor(
     """
     task = Task("spectral", data, [who], ridge, _TIGHT, Clock())
     best = solve_by_reduction(task, "auto", solve_task)[0].certificate
-    reduction = reduce_spectral(data, "qr" if "qr" in data.reductions else "gram")
+    reduction = reduced(data, "qr" if "qr" in data.reductions else "gram")
     assert reduction is not None
     reached = Groups(who).at(priced_norm(coef, data.layout.cost))
-    prediction = data.matrix.apply(coef) + intercept
-    loss = loss_of(data, reached, prediction)
     penalty = ridge * reached.t
+    if isinstance(data, GameSums):
+        errors = data.errors(coef, intercept)
+        loss, rounding = data.loss(errors, reached.each())
+        slope = slope_of_sums(data, reached, coef, errors, ridge)
+    else:
+        prediction = data.matrix.apply(coef) + intercept
+        loss = loss_of(data, reached, prediction)
+        rounding = loss_rounding(reduction, reached, coef, intercept, loss)
+        slope = slope_of(data, reached, coef, prediction, ridge)
     return build_certificate(
         reduction.game,
         objective=loss + penalty,
         bound=best.lower_bound,
-        kkt_residual=slope_of(data, reached, coef, prediction, ridge),
+        kkt_residual=slope,
         bound_rounding=0.0,
-        objective_rounding=loss_rounding(reduction, reached, coef, intercept, loss)
-        + 4 * EPS * penalty,
-        label_size=data.loss(data.y),
+        objective_rounding=rounding + 4 * EPS * penalty,
+        label_size=data.label_size,
         kind=best.kind,
         among=best.among,
     )
@@ -208,9 +274,24 @@ def slope_of(data: GameData, at: Reached, coef: Vector, prediction: Vector, ridg
         return 0.0
     root = 1.0 if data.root_weight is None else data.root_weight
     error, gap = root * (prediction - data.y), root * (data.z - data.y)
-    v = coef[data.layout.changeable] / (1.0 if data.layout.price is None else data.layout.price)
     by_norm = at.by_norm(float(error @ error), float(error @ gap), float(gap @ gap)) + ridge
-    pulled = data.priced.cross(at.a * error + at.u * gap)
+    return _relative(data.layout, coef, data.priced.cross(at.a * error + at.u * gap), by_norm)
+
+
+def slope_of_sums(data: GameSums, at: Reached, coef: Vector, errors: Errors, ridge: float) -> float:
+    """The same from sums alone."""
+    layout, (error, gap) = data.layout, errors
+    if len(layout.changeable) == 0:
+        return 0.0
+    products = (data.inner(*pair) for pair in ((error, error), (error, gap), (gap, gap)))
+    by_norm = at.by_norm(*products) + ridge
+    pulled = data.products(at.a * error + at.u * gap)[layout.changeable]
+    return _relative(layout, coef, times(layout.price, pulled), by_norm)
+
+
+def _relative(layout: Layout, coef: Vector, pulled: Vector, by_norm: float) -> float:
+    """Norm of a gradient over those of its two terms."""
+    v = coef[layout.changeable] / (1.0 if layout.price is None else layout.price)
     norm = float(np.linalg.norm(pulled + by_norm * v))
     unit = float(np.linalg.norm(pulled) + abs(by_norm) * np.linalg.norm(v))
     return norm / unit if norm else 0.0

@@ -8,15 +8,19 @@ from dataclasses import replace
 from spgls.game.between import Between
 from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData
+from spgls.reduction.game_sums import GameSums
 from spgls.solvers.auto import check_memory
+from spgls.solvers.by_reduction import solve_by_reduction, solve_task
 from spgls.solvers.iterative.iterate import Controls
+from spgls.solvers.ranges import RangeTask, solve_range
+from spgls.solvers.recover import Clock, Task
 from spgls.solvers.registry import PathSolver, PopulationSolver, RangeSolver, Solver
 from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Setting, Solution
 from spgls.solvers.spectral import Spectral
-from spgls.solvers.units import units_of
+from spgls.solvers.units import units_of, units_of_sums
 
-__all__ = ["check_knows", "play"]
+__all__ = ["check_knows", "play", "play_sums"]
 
 
 def check_knows(
@@ -88,6 +92,55 @@ def play(
     return tuple(
         _with_setting(one, population, ridge, data.layout.avoids_null)
         for one, population in zip(found, populations, strict=True)
+    )
+
+
+def play_sums(
+    data: GameSums,
+    populations: Sequence[Population | PopulationRange],
+    ridge: float,
+    tol: float,
+) -> tuple[Solution, ...]:
+    """The same on rows that were added up, by the one way that there is.
+
+    Parameters
+    ----------
+    data : GameSums
+        What the rows add up to.
+    populations, ridge
+        As for :func:`play`.
+    tol : float
+        Certified relative gap wanted.
+    """
+    games = [
+        one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
+    ]
+    units = units_of_sums(data)
+    if units is None:
+        found = _play_sums(data, games, ridge, tol)
+    else:
+        told = [units.people(game) for game in games]
+        scaled = _play_sums(units.told_of_sums(data), told, units.ridge(ridge), tol)
+        found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
+    avoids_null = data.layout.avoids_null
+    return tuple(
+        _with_setting(one, population, ridge, avoids_null)
+        for one, population in zip(found, populations, strict=True)
+    )
+
+
+def _play_sums(
+    data: GameSums, games: Sequence[float | Population | PopulationRange], ridge: float, tol: float
+) -> tuple[Solution, ...]:
+    name, clock = data.sums.method, Clock()
+    plain = [one for one in games if not isinstance(one, PopulationRange)]
+    task = Task(name, data, plain, ridge, tol, clock)
+    solved = iter(solve_by_reduction(task, "auto", solve_task) if plain else ())
+    return tuple(
+        solve_range(RangeTask(name, data, one, ridge, tol, clock), "auto")
+        if isinstance(one, PopulationRange)
+        else next(solved)
+        for one in games
     )
 
 

@@ -6,7 +6,9 @@ recovered like any other. Its objective is the largest over the ends, each measu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -14,16 +16,21 @@ import numpy as np
 from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import Population, PopulationRange, priced_norm
 from spgls.population import PopulationSolution, solve_population
-from spgls.population.groups import Groups
+from spgls.population.groups import Groups, Reached
 from spgls.population.minimax import solve_worst
-from spgls.reduction import Reduction, reduce_spectral
+from spgls.reduction import Reduction
 from spgls.reduction.data import GameData
+from spgls.reduction.game_sums import GameSums
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers.by_reduction import (
     Engine,
+    better,
     counted_reductions,
+    known_to_squares,
     on_trusted_reductions,
+    reduced,
     slope_of,
+    slope_of_sums,
     solve_by_reduction,
     solve_task,
     trusted,
@@ -50,8 +57,8 @@ class RangeTask:
     ----------
     name : str
         Name of the solver.
-    data : GameData
-        The data of the game.
+    data : GameData or GameSums
+        The data of the game, or what its rows add up to.
     people : PopulationRange
         Whom the learner may meet.
     ridge : float
@@ -63,7 +70,7 @@ class RangeTask:
     """
 
     name: str
-    data: GameData
+    data: GameData | GameSums
     people: PopulationRange
     ridge: float
     tol: float
@@ -99,7 +106,7 @@ def _solve(task: RangeTask, engine: Engine) -> tuple[Solution, Population]:
         at = [_best_at(game, corner, task.ridge, task.tol) for corner in people.corners]
         task.clock.lap("small problem")
         measured = _Measured(task, reduction, answer.coef, answer.intercept)
-        task.clock.lap("recovery", 1.0)
+        task.clock.lap("recovery", 0.0 if isinstance(task.data, GameSums) else 1.0)
         certificate = measured.certificate(
             bound=small.lower_bound,
             upper=small.upper,
@@ -123,6 +130,11 @@ def _solve(task: RangeTask, engine: Engine) -> tuple[Solution, Population]:
             stats=task.clock.stats(small.steps),
             ends=measured.ends(at),
         )
+        if isinstance(task.data, GameSums) and reduction.squared:
+            (solution,) = known_to_squares(reduction, optima, [solution], best, task.tol)
+            if not found or better(solution, found[-1][0]) is solution:
+                found.append((solution, mixture))
+            return np.array([found[-1][0].certificate.relative_gap <= task.tol])
         found.append((solution, mixture))
         return trusted(reduction, optima, [solution], best, task.tol)
 
@@ -181,20 +193,29 @@ def _best_at(game: ReducedGame, population: Population, ridge: float, tol: float
 class _Measured:
     """A predictor's objective against the population at every end, measured on the data."""
 
+    #: Residual of the optimality conditions, by averages over the groups.
+    slope: Callable[[Reached], float]
+
     def __init__(
         self, task: RangeTask, reduction: Reduction, coef: Vector, intercept: float
     ) -> None:
         data = task.data
         self._task, self._reduction = task, reduction
         self.reach = priced_norm(coef, data.layout.cost)
-        # As a block even if it is one column: see recover.
-        self.prediction = data.matrix.apply(coef[:, None])[:, 0] + intercept
         at = [Groups(corner).at(self.reach) for corner in task.people.corners]
-        losses = [loss_of(data, one, self.prediction) for one in at]
-        rounding = [
-            loss_rounding(reduction, one, coef, intercept, loss)
-            for one, loss in zip(at, losses, strict=True)
-        ]
+        if isinstance(data, GameSums):
+            errors = data.errors(coef, intercept)
+            losses, rounding = zip(*(data.loss(errors, one.each()) for one in at), strict=True)
+            self.slope = partial(slope_of_sums, data, coef=coef, errors=errors, ridge=task.ridge)
+        else:
+            # As a block even if it is one column: see recover.
+            said = data.matrix.apply(coef[:, None])[:, 0] + intercept
+            losses = tuple(loss_of(data, one, said) for one in at)
+            rounding = tuple(
+                loss_rounding(reduction, one, coef, intercept, loss)
+                for one, loss in zip(at, losses, strict=True)
+            )
+            self.slope = partial(slope_of, data, coef=coef, prediction=said, ridge=task.ridge)
         penalty = task.ridge * self.reach
         self._objectives = [loss + penalty for loss in losses]
         self.objective = max(self._objectives)
@@ -219,7 +240,7 @@ class _Measured:
             kkt_residual=kkt_residual,
             bound_rounding=0.0,
             objective_rounding=self._rounding,
-            label_size=data.loss(data.y),
+            label_size=data.label_size,
             tol=tol,
             among=SEEN if data.layout.avoids_null else EVERY,
         )
@@ -227,7 +248,11 @@ class _Measured:
 
 @np.errstate(all="ignore")
 def certify_against_range(
-    data: GameData, coef: Vector, intercept: float, people: PopulationRange, ridge: float
+    data: GameData | GameSums,
+    coef: Vector,
+    intercept: float,
+    people: PopulationRange,
+    ridge: float,
 ) -> Certificate:
     """Judge any predictor by the best worst objective over a range.
 
@@ -235,14 +260,14 @@ def certify_against_range(
     """
     task = RangeTask("spectral", data, people, ridge, _TIGHT)
     best, mixture = _solve(task, "auto")
-    reduction = reduce_spectral(data, "qr" if "qr" in data.reductions else "gram")
+    reduction = reduced(data, "qr" if "qr" in data.reductions else "gram")
     assert reduction is not None
     measured = _Measured(task, reduction, coef, intercept)
     reached = Groups(mixture).at(measured.reach)
     proof = measured.certificate(
         bound=best.certificate.lower_bound,
         upper=inf,
-        kkt_residual=slope_of(data, reached, coef, measured.prediction, ridge),
+        kkt_residual=measured.slope(reached),
         tol=inf,
     )
     return replace(proof, kind=best.certificate.kind)

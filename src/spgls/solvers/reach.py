@@ -10,21 +10,24 @@ that explain 99% of what it explains.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from spgls.base.threads import one_blas_thread
 from spgls.base.types import EPS, Vector
-from spgls.reduction import KrylovSpace, reduce_krylov, reduce_spectral
+from spgls.reduction import KrylovSpace, Reduction, reduce_krylov, reduce_spectral
 from spgls.reduction.data import GameData
+from spgls.reduction.game_sums import GameSums
 from spgls.solvers.auto import check_memory, chosen_solver
 from spgls.solvers.iterative.iterate import Controls, Run
 from spgls.solvers.krylov import Krylov
 
-__all__ = ["Reach", "reach_of_least_squares"]
+__all__ = ["Reach", "reach_from_sums", "reach_of_least_squares"]
 
 #: Share of what least squares explains that its largest directions have to explain,
 _SIGNAL = 0.99
@@ -79,14 +82,27 @@ def reach_of_least_squares(data: GameData, solver: Any, controls: Controls) -> R
         with np.errstate(all="ignore"), one_blas_thread(data.matrix.threaded):
             return _by_iteration(*chosen.begin(data, replace(controls, max_iter=None)))
     check_memory(chosen, data, 1)
-    reduction = reduce_spectral(data, "gram")
+    return _by_reduction(partial(reduce_spectral, data), data.label_size)
+
+
+def reach_from_sums(data: GameSums) -> Reach:
+    """Measure least squares by what rows add up to."""
+    if len(data.layout.changeable) == 0:
+        return Reach(0.0, 0.0, "nothing can be changed")
+    return _by_reduction(data.reduce, data.label_size)
+
+
+def _by_reduction(
+    reduce: Callable[[Literal["gram", "qr"]], Reduction | None], label_size: float
+) -> Reach:
+    reduction = reduce("gram")
     # A Gram matrix holds half the digits; small singular values, which make coefficients large,
     # are the first to lose them.
     if reduction is None or float(reduction.game.d.min(initial=np.inf)) < reduction.doubt:
-        reduction = reduce_spectral(data, "qr")
+        reduction = reduce("qr")
     assert reduction is not None
     game = reduction.game
-    if float(game.eta @ game.eta) <= _NOTHING * data.loss(data.y):
+    if float(game.eta @ game.eta) <= _NOTHING * label_size:
         return Reach(0.0, 0.0, "nothing is explained")
     return _of(game.d, game.eta, _EXACT)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from spgls.game.providers import Population, priced_norms
 from spgls.population.groups import Groups, Reached
 from spgls.reduction import Reduction
 from spgls.reduction.data import GameData
+from spgls.reduction.game_sums import GameSums
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers.chunks import column_chunks
 from spgls.solvers.small import Optima
@@ -100,8 +101,8 @@ class Task:
     ----------
     name : str
         Name of the solver.
-    data : GameData
-        The data of the games.
+    data : GameData or GameSums
+        The data of the games, or what its rows add up to.
     games : sequence of float and Population
         Whom the learner meets in each; a number is a game of the paper, without a ridge.
     ridge : float
@@ -116,7 +117,7 @@ class Task:
     """
 
     name: str
-    data: GameData
+    data: GameData | GameSums
     games: Sequence[float | Population]
     ridge: float
     tol: float
@@ -165,22 +166,13 @@ def recover(
     reach = priced_norms(coef, data.layout.cost).tolist()
     reached = [one.at(t) for one, t in zip(groups, reach, strict=True)]
     rounding = _rounding_at(reduction, v, optima, best)
-    measured = _Measured(data, coef, reached)
     clock.lap("recovery")
-    some, rest = _NONE, _FIRST
-    if len(groups) > 1 or task.one_of_many:
-        clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
-        some, rest = np.flatnonzero(clear), np.flatnonzero(~clear)
-    if len(some):
-        pull = np.array([reached[i].pull for i in some])
-        measured.intercept[some] = reduction.intercepts(coef[:, some], pull)
-        clock.lap("recovery", reduction.reads)
-    for few in column_chunks(data, rest):
-        measured.measure(few, reduction)
-        clock.lap("recovery", 1.0)
-    # A loss about large means is better known to sums about an origin than to predictions.
-    measured.improve(reduction, optima.value - task.ridges * optima.t, rounding)
-    label_size, ridges = data.loss(data.y), task.ridges.tolist()
+    if isinstance(data, GameSums):
+        measured = _by_sums(data, reduction, coef, reached)
+        clock.lap("recovery")
+    else:
+        measured = _on_rows(task, data, reduction, coef, reached, optima, rounding)
+    label_size, ridges = data.label_size, task.ridges.tolist()
     predictors = np.ascontiguousarray(coef.T)
     solutions = []
     for i, (who, at) in enumerate(zip(task.games, reached, strict=True)):
@@ -271,6 +263,53 @@ def loss_rounding(
     """What rounding can have done to such a loss."""
     s, c = sqrt(reached.a), sqrt(reached.k)
     return reduction.evaluation_rounding(coef, intercept, loss, s=s, c=c)
+
+
+class _Losses(NamedTuple):
+    """Intercepts and losses of predictors, and the rounding of the latter."""
+
+    intercept: Vector
+    loss: Vector
+    rounding: Vector
+
+
+def _by_sums(
+    data: GameSums, reduction: Reduction, coef: Array, reached: Sequence[Reached]
+) -> _Losses:
+    """Losses of predictors as they are stored, from sums alone."""
+    intercept = reduction.intercepts(coef, np.array([at.pull for at in reached]))
+    losses = [
+        data.loss(data.errors(coef[:, i], float(intercept[i])), at.each())
+        for i, at in enumerate(reached)
+    ]
+    return _Losses(intercept, *np.array(losses).T)
+
+
+def _on_rows(
+    task: Task,
+    data: GameData,
+    reduction: Reduction,
+    coef: Array,
+    reached: list[Reached],
+    optima: Optima,
+    rounding: Vector,
+) -> _Losses:
+    """Losses from the reduction where that leaves them digits enough, the others from the rows."""
+    measured, clock, game = _Measured(data, coef, reached), task.clock, reduction.game
+    some, rest = _NONE, _FIRST
+    if len(reached) > 1 or task.one_of_many:
+        clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
+        some, rest = np.flatnonzero(clear), np.flatnonzero(~clear)
+    if len(some):
+        pull = np.array([reached[i].pull for i in some])
+        measured.intercept[some] = reduction.intercepts(coef[:, some], pull)
+        clock.lap("recovery", reduction.reads)
+    for few in column_chunks(data, rest):
+        measured.measure(few, reduction)
+        clock.lap("recovery", 1.0)
+    # A loss about large means is better known to sums about an origin than to predictions.
+    measured.improve(reduction, optima.value - task.ridges * optima.t, rounding)
+    return _Losses(measured.intercept, measured.loss, measured.rounding)
 
 
 class _Measured:

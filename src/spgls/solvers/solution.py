@@ -138,7 +138,9 @@ def advise(status: Status, setting: Setting, solver: str = "") -> str:
     if status is Status.UNATTAINED:
         return _on_an_infimum(setting)
     remedies = list(_REMEDIES.get(status, []))
-    if status in _INEXACT and solver != "spectral":
+    if status in _INEXACT and solver == "moments":
+        remedies.append("add rows up with method='triangular', which keeps all digits")
+    elif status in _INEXACT and solver not in ("spectral", "triangular"):
         remedies.append("use solver='spectral'")
     if status is Status.UNREPRESENTABLE and not setting.ridge:
         remedies.append("penalise large coefficients (ridge)")

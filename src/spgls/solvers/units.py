@@ -18,10 +18,12 @@ from spgls.base.vector import dot
 from spgls.game.between import Between
 from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData
+from spgls.reduction.game_sums import GameSums
+from spgls.reduction.layout import Layout
 from spgls.solvers.solution import End, Solution
 from spgls.sphere.certificate import Certificate
 
-__all__ = ["Units", "units_of"]
+__all__ = ["Units", "units_of", "units_of_sums"]
 
 #: Squares of squares of numbers between these are numbers too.
 _SMALL, _LARGE = 1e-60, 1e60
@@ -48,10 +50,18 @@ class Units:
 
     def told(self, data: GameData) -> GameData:
         """The data of the game in these units."""
-        layout = data.layout
-        cost = np.ones(layout.columns) if layout.cost is None else layout.cost
-        own = replace(layout, cost=cost * self.a * self.a)
+        own = self._priced(data.layout)
         return replace(data, y=data.y * self.b, z=data.z * self.b, layout=own)
+
+    def _priced(self, layout: Layout) -> Layout:
+        cost = np.ones(layout.columns) if layout.cost is None else layout.cost
+        return replace(layout, cost=cost * self.a * self.a)
+
+    def told_of_sums(self, data: GameSums) -> GameSums:
+        """The same of rows that were added up."""
+        factors = np.ones(data.sums.columns + 4)
+        factors[-4:-1] = self.b
+        return GameSums(data.sums.rescaled(factors), self._priced(data.layout))
 
     @overload
     def people(self, who: float | Population) -> float | Population: ...
@@ -156,6 +166,19 @@ def units_of(data: GameData) -> Units | None:
     if price is not None:
         own = np.abs(rows[:, data.layout.changeable]).max(axis=0, initial=0.0)
         size = float((own * price).max(initial=0.0))
+    return _units_for(target, size)
+
+
+def units_of_sums(data: GameSums) -> Units | None:
+    """Units that suit what rows add up to; None where their own do."""
+    n, root = data.sums.columns, sqrt(max(data.sums.weight, 1.0))
+    raw, layout = data.sums.raw / root, data.layout
+    own = raw[layout.changeable] * (1.0 if layout.price is None else layout.price)
+    return _units_for(float(raw[n : n + 2].max()), float(own.max(initial=0.0)))
+
+
+def _units_for(target: float, size: float) -> Units | None:
+    """Units for labels and goals, and for priced data, that reach so far."""
     if all(_SMALL <= one <= _LARGE or not 0.0 < one < np.inf for one in (target, size)):
         return None
     return Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))

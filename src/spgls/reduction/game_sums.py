@@ -1,0 +1,114 @@
+"""A game on rows that were added up: what solvers ask of data, answered from sums alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from spgls.base.types import Vector
+from spgls.base.vector import leading_bits
+from spgls.reduction.added import Added
+from spgls.reduction.columns import ColumnReduction
+from spgls.reduction.layout import Layout
+
+__all__ = ["Errors", "GameSums"]
+
+#: Lengths below this share of the labels are nothing.
+_NOTHING = 1e-12
+
+
+class Errors(NamedTuple):
+    """Errors of a predictor and gaps of goals to labels, as combinations of the columns summed."""
+
+    error: Vector
+    gap: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class GameSums:
+    """Sums of rows, and what their columns mean.
+
+    Parameters
+    ----------
+    sums : Added
+        What is left of the rows.
+    layout : Layout
+        What each column costs to change, and whether there is an intercept.
+    """
+
+    sums: Added
+    layout: Layout
+
+    @cached_property
+    def reductions(self) -> dict[str, Any]:
+        """What the sums were reduced to so far, by engine."""
+        return {}
+
+    @property
+    def label_size(self) -> float:
+        """Weighted sum of squares of the labels.
+
+        It is the unit of gaps where nothing of the labels is left to explain. Zero where the sums
+        do not tell nothing from little: there is no unit then.
+        """
+        at = self.sums.columns
+        size, doubt = float(self.sums.raw[at]), float(self.sums.hidden[at])
+        return size**2 if doubt <= _NOTHING * size else 0.0
+
+    def reduce(self, engine: Literal["gram", "qr"]) -> ColumnReduction | None:
+        """Reduce to singular coordinates; None where the other engine is better tried."""
+        if engine not in self.reductions:
+            self.reductions[engine] = self.sums.reduce(self.layout, engine)
+        kept: ColumnReduction | None = self.reductions[engine]
+        return kept
+
+    def errors(self, coef: Vector, intercept: float) -> Errors:
+        """What a predictor leaves, before anybody moves."""
+        n, shift = self.sums.columns, self.sums.shift
+        error, gap = np.zeros((2, n + 4))
+        error[:n], error[n] = coef, -1.0
+        # The constant is small where means are large: its terms cancel, and are added exactly.
+        error[-1] = fsum([intercept, -float(shift[n]), *_products(shift[:n], coef)])
+        gap[n + 2], gap[-1] = 1.0, shift[n + 2]
+        return Errors(error, gap)
+
+    def loss(
+        self, errors: Errors, groups: Iterable[tuple[float, float, float]]
+    ) -> tuple[float, float]:
+        """Mean over groups of sums of squares, and its rounding.
+
+        Parameters
+        ----------
+        errors : Errors
+            Of a predictor.
+        groups : iterable of (share, s, c)
+            Share of each group, and the weights of errors and of gaps once it has moved.
+        """
+        value = rounding = 0.0
+        for share, s, c in groups:
+            own, doubt = self.sums.square(s * errors.error + c * errors.gap)
+            value, rounding = value + share * own, rounding + share * doubt
+        return max(value, 0.0), rounding
+
+    def products(self, combination: Vector) -> Vector:
+        """``X'`` times a combination of the columns."""
+        found = self.sums.cross(combination)
+        n = self.sums.columns
+        return np.asarray(found[:n] + self.sums.shift[:n] * found[-1])
+
+    def inner(self, one: Vector, two: Vector) -> float:
+        """Inner product of two combinations."""
+        return float(one @ self.sums.cross(two))
+
+
+def _products(a: Vector, b: Vector) -> list[float]:
+    """Numbers that add up to the inner product of two vectors exactly."""
+    high_a, high_b = leading_bits(a), leading_bits(b)
+    low_a, low_b = a - high_a, b - high_b
+    pairs = ((high_a, high_b), (high_a, low_b), (low_a, high_b), (low_a, low_b))
+    return [number for one, other in pairs for number in (one * other).tolist()]
