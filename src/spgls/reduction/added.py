@@ -80,7 +80,7 @@ class Added(ABC):
                 refuse_non_finite(block, "X", source)
                 continue
             found = cls._of_block(block, y[rows], z[rows], some)
-            if not np.isfinite(found.sizes).all():
+            if not np.isfinite(found.doubt).all():
                 refuse_non_finite(matrix, "X", source)
                 raise ValueError(
                     "X, y or z hold numbers too large to be squared in double precision; bring "
@@ -100,9 +100,9 @@ class Added(ABC):
             for t, centre, out in zip(beside, middle, extra, strict=False):
                 np.subtract(t, centre, out=out)
             kept = cls._summed(matrix, extra.T, weight, row)
-        n = matrix.shape[1]
-        shift = np.concatenate([np.zeros(n) if row is None else row, middle])
-        return cls(kept, shift, cls._own_doubt(kept, len(y)), len(y))
+            doubt = cls._own_doubt(kept, len(y))
+        shift = np.concatenate([np.zeros(matrix.shape[1]) if row is None else row, middle])
+        return cls(kept, shift, doubt, len(y))
 
     @classmethod
     @abstractmethod

@@ -189,6 +189,10 @@ class GameData:
         """Weighted sum of squares of the labels."""
         return self.loss(self.y)
 
+    def unit(self, left: float) -> float:
+        """What is left of the labels to explain, squared: the unit of gaps."""
+        return left
+
     @cached_property
     def sizes(self) -> Sizes:
         """What rounding is measured by."""

@@ -56,9 +56,20 @@ class GameSums:
         It is the unit of gaps where nothing of the labels is left to explain. Zero where the sums
         do not tell nothing from little: there is no unit then.
         """
-        at = self.sums.columns
-        size, doubt = float(self.sums.raw[at]), float(self.sums.hidden[at])
-        return size**2 if doubt <= _NOTHING * size else 0.0
+        size = float(self.sums.raw[self.sums.columns])
+        return size**2 if self._hidden <= _NOTHING * size else 0.0
+
+    def unit(self, left: float) -> float:
+        """What is left of the labels to explain, squared; zero if rounding can have left it."""
+        return left if left > self._hidden**2 else 0.0
+
+    @cached_property
+    def _hidden(self) -> float:
+        """Length that labels may have where nothing of them seems to be left."""
+        sums = self.sums
+        if not self.layout.fit_intercept:
+            sums = sums.about(np.zeros(len(sums.shift)))
+        return float(sums.hidden[sums.columns])
 
     def reduce(self, engine: Literal["gram", "qr"]) -> ColumnReduction | None:
         """Reduce to singular coordinates; None where the other engine is better tried."""

@@ -258,6 +258,7 @@ def certify_predictor(
         bound_rounding=0.0,
         objective_rounding=rounding + 4 * EPS * penalty,
         label_size=data.label_size,
+        unit=data.unit(reduction.game.yy),
         kind=best.kind,
         among=best.among,
     )

@@ -241,6 +241,7 @@ class _Measured:
             bound_rounding=0.0,
             objective_rounding=self._rounding,
             label_size=data.label_size,
+            unit=data.unit(self._reduction.game.yy),
             tol=tol,
             among=SEEN if data.layout.avoids_null else EVERY,
         )

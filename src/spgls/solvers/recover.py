@@ -193,6 +193,7 @@ def recover(
             bound_rounding=0.0 if reduction.complete else float(rounding[i]),
             objective_rounding=float(measured.rounding[i]) + 4 * EPS * penalty,
             label_size=label_size,
+            unit=data.unit(game.yy),
             tol=task.tol,
             among=SEEN if data.layout.avoids_null else EVERY,
         )

@@ -242,6 +242,7 @@ def build_certificate(
     bound_rounding: float,
     objective_rounding: float,
     label_size: float,
+    unit: float | None = None,
     tol: float = np.inf,
     kind: Literal["proved", "estimated"] = "proved",
     among: str = EVERY,
@@ -249,7 +250,8 @@ def build_certificate(
     """Combine an objective measured on the data with a bound from its reduction.
 
     The bound presupposes a predictor of a loss of at most ``upper``: this one, or there is none.
-    What does not reach the tolerance is not called a proof, although its bound holds.
+    What does not reach the tolerance is not called a proof, although its bound holds. Gaps are in
+    units of what is left of the labels to explain, or of ``unit``, if that is known better.
     """
     if not objective + objective_rounding <= upper:
         bound = 0.0
@@ -259,7 +261,8 @@ def build_certificate(
     gap = max(0.0, objective + objective_rounding - lower)
     # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
     unexplained = 0.0 if gap <= 64 * EPS * label_size else np.inf
-    relative = gap / game.yy if game.yy > 0.0 else unexplained
+    left = game.yy if unit is None else unit
+    relative = gap / left if left > 0.0 else unexplained
     if not relative <= tol:
         kind = "estimated"
     return Certificate(min(lower, objective), gap, relative, kkt_residual, kind, among)
