@@ -20,7 +20,9 @@ from spgls import (
     StackelbergRegressor,
     StackelbergRegressorCV,
     Status,
+    stream,
 )
+from spgls.matrix import RowBlocks
 
 rng = np.random.default_rng(1)
 M, N = 2000, 6
@@ -125,6 +127,17 @@ class TestFirstCallDecides:
         model = clone(FLOOR).partial_fit(near[:500], y[:500]).partial_fit(X[500:] - 1e4, y[500:])
         assert model.coef_.dtype == np.float32
         assert model.statistics_.sums.kept.dtype == np.float64
+
+    def test_blocks_and_streams(self, tmp_path):
+        np.save(tmp_path / "rows.npy", X)
+        blocks = RowBlocks(np.array_split(X, 7))
+        its = clone(FLOOR).fit(X, y)
+        for rows in (blocks, stream(tmp_path / "rows.npy")):
+            model = clone(FLOOR).partial_fit(X[:10], y[:10])
+            with pytest.raises(ValueError, match="features"):
+                model.partial_fit(RowBlocks([X[:, :3]]), y)
+            model = clone(FLOOR).partial_fit(rows, y)
+            np.testing.assert_allclose(model.coef_, its.coef_, rtol=1e-9)
 
     def test_sparse(self):
         holes = sp.csr_array(np.where(rng.random((M, N)) < 0.5, 0.0, X - 1e4))
