@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spgls.game.actions import Actions, Switches
 from spgls.game.between import Between
 from spgls.game.classes import Opposite, Wants
 from spgls.game.goals import Cap, Constant, Floor, Scale, Shift
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Actions",
     "Between",
     "Cap",
     "Certificate",
@@ -71,6 +73,7 @@ __all__ = [
     "Step",
     "Stream",
     "Summary",
+    "Switches",
     "Thresholds",
     "Trial",
     "Wants",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -13,11 +13,14 @@ from spgls.base.types import Array, Vector
 from spgls.base.validation import check_cost, describe
 
 __all__ = [
+    "closest_keys",
     "column_names",
     "columns_called",
     "data_frame",
     "in_container_of",
     "index_names",
+    "matching_columns",
+    "nameless",
     "resolve_cost",
 ]
 
@@ -89,33 +92,39 @@ def resolve_cost(
     if not prices:
         return None
     if names is None:
-        raise ValueError(_nameless(table, part))
+        raise ValueError(nameless(table, part))
     cost = np.ones(columns)
-    rank: list[tuple[int, int] | None] = [None] * columns
-    for key, price in prices.items():
-        level, hits = _matches(key, names)
-        for at in hits:
-            closeness = (level, -len(key))
-            best = rank[at]
-            if best is None or closeness < best:
-                rank[at] = closeness
-                cost[at] = price
+    for at, key in enumerate(closest_keys(prices, names)):
+        if key is not None:
+            cost[at] = prices[key]
     return cost
 
 
-def _nameless(table: str, part: str) -> str:
-    """What to do where costs by name meet data without names."""
+def closest_keys(keys: Iterable[str], names: Sequence[str]) -> list[str | None]:
+    """Of several names, the one that means each column most closely; None where none does."""
+    best: list[tuple[int, int, str] | None] = [None] * len(names)
+    for key in keys:
+        level, hits = matching_columns(key, names)
+        for at in hits:
+            closeness, so_far = (level, -len(key)), best[at]
+            if so_far is None or closeness < so_far[:2]:
+                best[at] = (*closeness, key)
+    return [None if one is None else one[2] for one in best]
+
+
+def nameless(table: str, part: str, told: str = "feature_cost", otherwise: str = "") -> str:
+    """What to do where something is given by name and data has no names."""
     if part != "column":
         return (
-            f"feature_cost gives costs by name, but the entries of {table} have none. Pass a "
+            f"{told} gives costs by name, but the entries of {table} have none. Pass a "
             f"pandas Series with names as its index, or one cost per {part}."
         )
     return (
-        f"feature_cost gives costs by column name, but the columns of {table} have no names. Pass "
+        f"{told} gives costs by column name, but the columns of {table} have no names. Pass "
         "a data frame: behind a transformer, call its set_output(transform='pandas'), with "
-        "OneHotEncoder(sparse_output=False). Or pass one cost per column; sparse data has no "
-        "names, but the fitted transformer's get_feature_names_out() tells the order of its "
-        "columns."
+        f"OneHotEncoder(sparse_output=False). {otherwise or 'Or pass one cost per column'}; sparse "
+        "data has no names, but the fitted transformer's get_feature_names_out() tells the order "
+        "of its columns."
     )
 
 
@@ -144,13 +153,13 @@ def _refusal(value: Any) -> type[Exception]:
 
 def columns_called(key: str, names: Sequence[str], argument: str) -> list[int]:
     """Return the columns that a name means, by the rules of :func:`resolve_cost`."""
-    return _matches(key, names, argument)[1]
+    return matching_columns(key, names, argument)[1]
 
 
-def _matches(
+def matching_columns(
     key: str, names: Sequence[str], argument: str = "feature_cost"
 ) -> tuple[int, list[int]]:
-    """Columns that a name means, and how closely it does."""
+    """Columns that a name means, and how closely it does; the argument is who says the name."""
     tests: tuple[Callable[[str], bool], ...] = (
         lambda name: name == key,
         lambda name: key in _tails(name),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -12,7 +12,6 @@ __all__ = [
     "EPS",
     "Array",
     "Classes",
-    "Costs",
     "Number",
     "Numbers",
     "Seed",
@@ -48,8 +47,6 @@ Number: TypeAlias = float | np.floating[Any] | np.integer[Any]
 Numbers: TypeAlias = Sequence[Number] | SupportsArray
 #: Labels of any kind, one per row: text, numbers or truth values.
 Classes: TypeAlias = Sequence[str] | Sequence[bool] | Numbers
-#: What features cost to change: one number per column, or some by column name.
-Costs: TypeAlias = Numbers | Mapping[str, Number]
 #: Rows of numbers.
 Table: TypeAlias = SupportsArray | SupportsCSR | Sequence[Numbers]
 #: Where random numbers come from.

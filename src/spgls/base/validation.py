@@ -57,11 +57,12 @@ def check_number(
     at_least: float | None = None,
     below: float | None = None,
     at_most: float | None = None,
+    infinite: bool = False,
     advice: str = "",
 ) -> float:
-    """Return a finite real number within its limits."""
+    """Return a real number within its limits, finite unless ``infinite`` allows ``inf``."""
     number = _scalar(value)
-    if number is not None and math.isfinite(number):
+    if number is not None and (math.isfinite(number) or (infinite and number == math.inf)):
         low = (above is not None and number <= above) or (
             at_least is not None and number < at_least
         )
@@ -78,7 +79,8 @@ def check_number(
         )
         if limit is not None
     ]
-    message = f"{name} must be a finite number{' and'.join(limits)}; got {describe(value)}."
+    kind = "a number" if infinite else "a finite number"
+    message = f"{name} must be {kind}{' and'.join(limits)}; got {describe(value)}."
     if advice:
         message = f"{message} {advice}"
     raise TypeError(message) if number is None else ValueError(message)

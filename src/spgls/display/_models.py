@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import column_names
 from spgls.base.types import Vector
 from spgls.base.validation import check_number, check_strength, check_vector, describe
 from spgls.display._worlds import Judged
@@ -22,6 +22,7 @@ from spgls.estimators.cv import StackelbergRegressorCV, chosen_model
 from spgls.estimators.faced import facing
 from spgls.estimators.regressor import StackelbergRegressor
 from spgls.game import goals
+from spgls.game.costs import read_cost
 from spgls.game.providers import Population, Provider, priced_norm
 from spgls.matrix import as_matrix
 from spgls.study.path import solve_path
@@ -150,7 +151,7 @@ def refit(
             fitted_head = clone(head).fit(seen, y[train])
             seen, held = fitted_head.transform(seen), fitted_head.transform(held)
         matrix = as_matrix(held)
-        cost = resolve_cost(last.feature_cost, matrix.shape[1], column_names(seen))
+        cost = read_cost(last.feature_cost, matrix.shape[1], column_names(seen))
         path = solve_path(
             seen,
             y[train],

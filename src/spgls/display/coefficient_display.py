@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import column_names
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_count, check_vector
 from spgls.display._figure import (
@@ -24,6 +24,7 @@ from spgls.display._figure import (
 )
 from spgls.display._models import read_names
 from spgls.estimators.faced import linear_parts, model_columns
+from spgls.game.costs import one_per_column, read_cost
 from spgls.matrix import as_matrix
 from spgls.solvers import Solution
 from spgls.study.named_models import is_pair, read_models, seen_by
@@ -130,7 +131,7 @@ class CoefficientDisplay(Display):
             cost = priced if cost is None else cost
         labels = read_names(feature_names, len(rows[0]), known)
         if feature_cost is not None:
-            cost = resolve_cost(feature_cost, len(rows[0]), labels)
+            cost = one_per_column(read_cost(feature_cost, len(rows[0]), labels), len(rows[0]))
         unit = "unit" if X is None else "standard deviation"
         return cls(tuple(named), np.array(rows), labels, cost, unit)
 
@@ -216,4 +217,5 @@ def _read(model: Any, X: Any) -> tuple[Vector, list[str] | None, Vector | None]:
         return check_vector(model[0], "coef", None, "feature"), column_names(X), None
     head, last, coef = linear_parts(model)
     names = model_columns(head, last, X if head is None or len(head) == 0 else None)
-    return coef, names, getattr(last, "feature_cost_", None)
+    cost = getattr(last, "feature_cost_", None)
+    return coef, names, None if cost is None else one_per_column(cost, len(coef))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from spgls.display._figure import (
 )
 from spgls.display._models import face, read_names, split
 from spgls.estimators.faced import model_columns
+from spgls.game.response import most_taken
 
 __all__ = ["MovementDisplay"]
 
@@ -48,7 +50,11 @@ class MovementDisplay(Display):
     cost : ndarray of shape (m, )
         What each provider pays, in units of squared prediction.
     cost_share : ndarray of shape (n,)
-        Share of that which is paid for each feature, the same for everyone.
+        Share of that which is paid for each feature, the same for everyone. Where people take
+        actions, the share of the change of prediction that each feature brings.
+    actions : mapping of str to float
+        How much of each action is taken per unit of step, by name; empty where features have a
+        cost each.
 
     Attributes
     ----------
@@ -77,6 +83,7 @@ class MovementDisplay(Display):
     scale: Vector
     cost: Vector
     cost_share: Vector
+    actions: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_estimator(
@@ -125,6 +132,7 @@ class MovementDisplay(Display):
             scale=StandardScaler(with_mean=False).fit(seen).scale_,
             cost=np.asarray(strength * step**2 * provider.reach),
             cost_share=paid / (provider.reach or 1.0),
+            actions=provider.actions,
         )
 
     @property
@@ -184,7 +192,8 @@ class MovementDisplay(Display):
 
     def __repr__(self) -> str:
         moved = int(np.count_nonzero(self.direction))
+        told = most_taken(self.actions, self.step)
         return (
             f"MovementDisplay({len(self.step)} rows move {moved} of {len(self.direction)} "
-            f"features, mean cost {float(self.cost.mean()):.4g})"
+            f"features{told}, mean cost {float(self.cost.mean()):.4g})"
         )

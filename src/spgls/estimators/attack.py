@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from scipy.sparse import issparse
 
-from spgls.base.types import Classes, Costs, Number, Numbers, Table, Vector
+from spgls.base.types import Classes, Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, describe
 from spgls.estimators.faced import MODEL, face, is_auto
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike, goals_for, is_goal
 from spgls.game.response import moved_rows, shifted
 from spgls.matrix import as_matrix

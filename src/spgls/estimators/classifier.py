@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
-from spgls.base.types import Classes, Costs, Number, Numbers, Table, Vector
+from spgls.base.types import Classes, Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, check_weight, describe
 from spgls.estimators.conventions import (
     all_or_nothing,
@@ -25,6 +25,7 @@ from spgls.estimators.linear_game import HONEST, LinearGame, Predictions, Random
 from spgls.game.between import Between
 from spgls.game.boundary import BoundaryProvider
 from spgls.game.classes import Labels, check_class_goal, class_goals, signs
+from spgls.game.costs import Costs
 from spgls.game.cut import best_cut
 from spgls.game.goals import GoalLike, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange, Provider

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spgls.base.types import Array, Costs, Number, Numbers
+from spgls.base.types import Array, Number, Numbers
 from spgls.estimators.classifier import (
     ClassWeight,
     StackelbergClassifier,
@@ -21,6 +21,7 @@ from spgls.estimators.faced import Faced
 from spgls.estimators.folds import Candidates, Judge, Models
 from spgls.estimators.linear_game import RandomState
 from spgls.estimators.scorers import AttackedScorer
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population, Provider
 from spgls.reduction.data import GameData, NullSpace
@@ -129,7 +130,7 @@ class StackelbergClassifierCV(CrossValidated, StackelbergClassifier):
     def _read_judge(
         self, data: GameData, table: Any, candidates: Candidates, worlds: Sequence[Population]
     ) -> Judge:
-        cost, fixed = data.layout.cost, read_threshold(self.threshold)
+        cost, fixed = data.layout.given_cost, read_threshold(self.threshold)
         metric = _ACCURACY if self.scoring is None else self.scoring
         scorers = [AttackedScorer(world, metric=metric) for world in worlds]
         labels = self.classes_[(data.y > 0.0).astype(np.intp)]

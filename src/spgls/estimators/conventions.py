@@ -355,7 +355,7 @@ def _shown(solution: Solution, data: GameData) -> float:
     singular directions below twice that number.
     """
     own = np.zeros_like(solution.coef)
-    own[data.layout.changeable] = solution.coef[data.layout.changeable]
+    own[data.layout.changeable] = data.layout.inwards(solution.coef)[data.layout.changeable]
     if not own.any():
         return 1.0
     sums = [one for one in data.reductions.values() if isinstance(one, ColumnReduction)]

@@ -7,10 +7,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from spgls.base.types import Costs, Number, Numbers
+from spgls.base.types import Number, Numbers
 from spgls.estimators.cross_validated import CrossValidated, Splitter, World
 from spgls.estimators.linear_game import RandomState
 from spgls.estimators.regressor import StackelbergRegressor
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike
 from spgls.reduction.data import NullSpace
 from spgls.solvers import SolverLike

@@ -191,9 +191,8 @@ def check_enough_rows(scoring: Any, splits: Sequence[Split]) -> None:
 
 def read_judge(scoring: Any, data: GameData, table: Any, worlds: Sequence[Population]) -> Judge:
     """Return how a scikit-learn scorer judges models on attacked rows."""
-    scorers = [
-        AttackedScorer(world, metric=scoring, feature_cost=data.layout.cost) for world in worlds
-    ]
+    cost = data.layout.given_cost
+    scorers = [AttackedScorer(world, metric=scoring, feature_cost=cost) for world in worlds]
 
     def judge(split: Split, models: Models) -> Array:
         test = split.test

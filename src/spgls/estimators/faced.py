@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import column_names
 from spgls.base.types import Vector
 from spgls.base.validation import check_number, check_strength, check_vector, describe
 from spgls.game.boundary import BoundaryProvider
 from spgls.game.classes import Labels, check_class_goal, class_goals
+from spgls.game.costs import read_cost
 from spgls.game.goals import goals_for
+from spgls.game.moves import Cost
 from spgls.game.providers import Provider
 from spgls.game.response import strength_at
 from spgls.matrix import as_matrix
@@ -88,8 +90,10 @@ class Faced:
         Rows as it sees them.
     before : ndarray of shape (m,)
         Its predictions; of a classifier its scores.
-    coef, cost : ndarray of shape (n,)
-        Its coefficients, and the costs of its features.
+    coef : ndarray of shape (n,)
+        Its coefficients.
+    cost : ndarray of shape (n,), Moves or None
+        What its features cost to change.
     classes : ndarray of shape (2,), optional
         The classes of a classifier.
     threshold : float
@@ -100,7 +104,7 @@ class Faced:
     table: Any
     before: Vector
     coef: Vector
-    cost: Vector | None
+    cost: Cost
     classes: Labels | None = None
     threshold: float = 0.0
 
@@ -182,7 +186,7 @@ def face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> Faced
         raise ValueError(f"X must have {len(coef)} columns, as model was fitted; got {n}.")
     if own_cost and feature_cost is None and _knows_its_providers(last):
         feature_cost = last.feature_cost_
-    cost = resolve_cost(feature_cost, n, model_columns(head, last, table))
+    cost = read_cost(feature_cost, n, model_columns(head, last, table))
     classes, threshold = None, 0.0
     if is_classifier(last):
         classes, threshold = np.asarray(last.classes_), float(getattr(last, "threshold_", 0.0))

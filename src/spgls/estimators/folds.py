@@ -16,7 +16,7 @@ import numpy as np
 
 from spgls.base.threads import FEW_COLUMNS, one_blas_thread
 from spgls.base.types import EPS, Array, Vector
-from spgls.game.providers import Population, priced_norm
+from spgls.game.providers import Population, priced_norms
 from spgls.population.many import solve_pairs
 from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.data import GameData
@@ -63,7 +63,10 @@ class Candidates(NamedTuple):
 
 
 class Models(NamedTuple):
-    """Linear models: coefficients of shape (n, models), intercepts and squared priced norms."""
+    """Linear models: coefficients of shape (n, models), intercepts and squared priced norms.
+
+    Of the columns of the game, which may be those of the data combined.
+    """
 
     coef: Array
     intercept: Vector
@@ -161,7 +164,12 @@ class CrossValidation:
             test = self.splits[number].test
             reach[number] = models.reach
             if judge is not None:
-                scores[:, number] = judge(self.splits[number], models)
+                layout = self.data.layout
+                coef = layout.outwards(models.coef)
+                intercept = models.intercept - layout.offset(coef)
+                scores[:, number] = judge(
+                    self.splits[number], Models(coef, intercept, models.reach)
+                )
                 continue
             if errors is None:
                 errors = _on_rows(self._rows(test), models)
@@ -292,7 +300,8 @@ def _directly(
         fits |= zip(some, play(solver, train, games, ridge, controls), strict=True)
     coef = np.column_stack([fits[i].coef for i in range(candidates.number)])
     intercept = np.array([fits[i].intercept for i in range(candidates.number)])
-    return Models(coef, intercept, np.array([priced_norm(w, train.layout.cost) for w in coef.T]))
+    reach = priced_norms(coef, train.layout.given_cost)
+    return Models(train.layout.inwards(coef), intercept + train.layout.offset(coef), reach)
 
 
 def _together(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from spgls.base.frames import column_names, in_container_of, resolve_cost
+from spgls.base.frames import column_names, in_container_of
 from spgls.base.types import Seed, Vector
 from spgls.base.validation import check_flag, check_strength, describe
 from spgls.estimators.conventions import (
@@ -26,12 +26,14 @@ from spgls.estimators.conventions import (
 )
 from spgls.estimators.faced import fitted_strength
 from spgls.game.between import Between, read_between
+from spgls.game.costs import read_cost
+from spgls.game.moves import Cost, Moves
 from spgls.game.providers import Population, PopulationRange, Provider
 from spgls.game.response import check_pull, strength_at
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData, read_null_space
 from spgls.reduction.game_sums import GameSums
-from spgls.reduction.layout import Layout
+from spgls.reduction.layout import Layout, lay_out, layout_of_sums
 from spgls.solvers import (
     Controls,
     PopulationSolver,
@@ -134,7 +136,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     alpha_: float | Vector
     gamma_: float | Vector
     gamma_rule_: str
-    feature_cost_: Vector
+    feature_cost_: Vector | Moves
     objective_: float
     binding_: tuple[Population, ...]
     regret_: float
@@ -164,26 +166,25 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_data(self, X: Any, y: Any, z: Any, sample_weight: Any) -> tuple[GameData, Any]:
         """The game, and its rows as scikit-learn reads them."""
-        check_flag(self.fit_intercept, "fit_intercept")
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         targets = self._read_targets(X, y, z, sample_weight)
         # Names are asked of X itself: scikit-learn does not know every version of every data frame.
-        data = GameData(
-            matrix=as_matrix(targets.table, check_finite=False),
-            y=targets.y,
-            z=targets.z,
-            weight=targets.weight,
-            layout=self._layout(targets.table.shape[1], column_names(X)),
-            source=X,
+        matrix, layout = lay_out(
+            as_matrix(targets.table, check_finite=False),
+            read_cost(self.feature_cost, targets.table.shape[1], column_names(X)),
+            fit_intercept=fit_intercept,
+            avoids_null=read_null_space(self.null_space),
         )
+        data = GameData(matrix, targets.y, targets.z, targets.weight, layout, source=X)
         return data, targets.table
 
     def _layout(self, n: int, names: Sequence[str] | None) -> Layout:
-        """What the columns mean, by their names where they have some."""
-        return Layout(
+        """What columns that were added up mean, by their names where they have some."""
+        return layout_of_sums(
             n,
-            resolve_cost(self.feature_cost, n, names),
-            check_flag(self.fit_intercept, "fit_intercept"),
-            read_null_space(self.null_space),
+            read_cost(self.feature_cost, n, names),
+            fit_intercept=check_flag(self.fit_intercept, "fit_intercept"),
+            avoids_null=read_null_space(self.null_space),
         )
 
     def _doubts(self, data: GameData) -> tuple[str | None, ...]:
@@ -206,7 +207,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """Solve one game, and keep what came of it."""
         controls = replace(plan.controls, callback=progress.on_step)
         (solution,) = play(plan.solver, data, [plan.population], plan.ridge, controls)
-        self._keep(solution, plan.gamma, data.layout.cost, table.dtype)
+        self._keep(solution, plan.gamma, data.layout.given_cost, table.dtype)
         self._complete(plan.population, data, table)
         progress.end()
         return solution
@@ -264,7 +265,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
         return pull
 
-    def _keep(self, solution: Solution, gamma: Any, cost: Vector | None, dtype: Any) -> None:
+    def _keep(self, solution: Solution, gamma: Any, cost: Cost, dtype: Any) -> None:
         """Set the fitted attributes."""
         reach = Provider(solution.coef, 0.0, np.inf, cost).reach
         self.gamma_ = _strengths(gamma)

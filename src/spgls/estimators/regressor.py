@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.frames import column_names
-from spgls.base.types import Costs, Number, Numbers, Table, Vector
+from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, check_weight
 from spgls.estimators.conventions import (
     NEW_BEGINNING,
@@ -30,6 +30,7 @@ from spgls.estimators.conventions import (
 from spgls.estimators.linear_game import HONEST, LinearGame, Predictions, RandomState, Targets
 from spgls.estimators.summary import Summary, summarise
 from spgls.game.between import Between
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Matrix, as_matrix
@@ -273,7 +274,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         plan, rule = terms.plan(game)
         (solution,) = play_sums(game, [plan.population], plan.ridge, plan.controls.tol)
         dtype = rows.table.dtype if known is None else self.coef_.dtype
-        self._keep(solution, plan.gamma, game.layout.cost, dtype)
+        self._keep(solution, plan.gamma, game.layout.given_cost, dtype)
         self.gamma_rule_, self.statistics_ = rule, sums
         warn_of_status(solution, direct=True)
         return self

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from spgls.base.types import Costs, Number, Vector
+from spgls.base.types import Number, Vector
 from spgls.base.validation import (
     check_number,
     check_strength,
@@ -20,6 +20,7 @@ from spgls.base.validation import (
 )
 from spgls.estimators.faced import Faced, check_budget, face, is_auto
 from spgls.game.classes import Labels, class_goals, signs
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike, check_goal, goals_of, read_goals
 from spgls.game.providers import Population
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -16,8 +16,10 @@ from spgls.base.frames import data_frame
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_count, check_vector, check_weight
 from spgls.estimators.conventions import read_random_state
+from spgls.game.costs import one_per_column
 from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean
 from spgls.game.goals import check_goal, goals_of
+from spgls.game.providers import Provider
 from spgls.solvers import Status
 from spgls.sphere import Certificate
 
@@ -28,6 +30,8 @@ _LEVEL = "95%"
 _ENDS = (0.025, 0.975)
 #: Features that are printed; all are in the arrays.
 _FEATURES = 20
+#: The same of actions.
+_ACTIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,8 @@ class Summary:
     feature_names : tuple of n str
         Names of the features.
     coef, feature_cost : ndarray of shape (n,)
-        Coefficients, and costs of the features, ``inf`` for those that cannot be changed.
+        Coefficients, and costs of the features, ``inf`` for those that cannot be changed. Where
+        costs were given by actions or a matrix, what each feature costs if it alone matters.
     intercept : float
         Intercept.
     gamma, pull : ndarray of shape (g,)
@@ -82,6 +87,9 @@ class Summary:
         predicting the mean label; NaN likewise.
     intervals : Intervals, optional
         Bootstrap intervals, if they were asked for.
+    actions : mapping of str to float
+        How much of each action raises the prediction by one at the least cost; empty where costs
+        were not given by actions.
     """
 
     model: str
@@ -99,6 +107,7 @@ class Summary:
     from_goal: float
     variance: float
     intervals: Intervals | None
+    actions: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of the table of coefficients, one row per feature."""
@@ -152,6 +161,12 @@ class Summary:
                 f"Strategic providers of gamma {gamma:.4g} close {pull:.3g}{ends} of the gap to "
                 "their goals."
             )
+        if self.actions:
+            most = sorted(self.actions, key=lambda name: -abs(self.actions[name]))[:_ACTIONS]
+            told = ", ".join(f"{self.actions[name]:.3g} of {name}" for name in most)
+            more = len(self.actions) - len(most)
+            rest = f" and less of {more} others" if more else ""
+            lines.append(f"To raise the prediction by one, people take {told}{rest}.")
         if found is not None:
             lines.append(f"{_LEVEL} intervals are from {found.refits} bootstrap samples.")
             if found.uncertified:
@@ -254,7 +269,8 @@ def summarise(
         model=type(model).__name__,
         feature_names=_names(model),
         coef=np.asarray(model.coef_, dtype=np.float64),
-        feature_cost=model.feature_cost_,
+        feature_cost=one_per_column(model.feature_cost_, len(model.coef_)),
+        actions=_per_unit(model),
         intercept=float(model.intercept_),
         gamma=np.atleast_1d(model.gamma_)[finite],
         pull=pull,
@@ -334,6 +350,13 @@ def _refuse_without_rows(X: Any, y: Any, z: Any, sample_weight: Any, refits: int
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} was given without rows; pass X and y too.")
+
+
+def _per_unit(model: Any) -> dict[str, float]:
+    """How much of each action raises the prediction by one."""
+    facing = Provider(np.asarray(model.coef_, dtype=float), 0.0, np.inf, model.feature_cost_)
+    reach = facing.reach or np.inf
+    return {name: much / reach for name, much in facing.actions.items()}
 
 
 def _names(model: Any) -> tuple[str, ...]:

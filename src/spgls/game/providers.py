@@ -13,6 +13,7 @@ from spgls.base.types import Array, Vector
 from spgls.base.validation import check_number, check_vector
 from spgls.base.vector import dot
 from spgls.game.between import Between, read_between
+from spgls.game.moves import Cost, Moves
 from spgls.matrix import Matrix
 
 __all__ = ["Population", "PopulationRange", "Provider", "priced_norm", "priced_norms"]
@@ -21,13 +22,17 @@ __all__ = ["Population", "PopulationRange", "Provider", "priced_norm", "priced_n
 _SUM = 1e-9
 
 
-def priced_norm(coef: Vector, cost: Vector | None) -> float:
-    """``q = sum_j w_j^2/c_j``: what a unit of prediction is worth to a provider."""
+def priced_norm(coef: Vector, cost: Cost) -> float:
+    """``q = sum_j w_j^2/c_j``, or ``w'Kw``: what a unit of prediction is worth to a provider."""
+    if isinstance(cost, Moves):
+        return cost.reach(coef)
     return dot(coef, coef if cost is None else coef / cost)
 
 
-def priced_norms(coef: Array, cost: Vector | None) -> Vector:
+def priced_norms(coef: Array, cost: Cost) -> Vector:
     """``q`` of each column of coefficients."""
+    if isinstance(cost, Moves):
+        return cost.reaches(coef)
     priced = coef if cost is None else coef / cost[:, None]
     return np.asarray(np.einsum("ij,ij->j", coef, priced))
 
@@ -44,14 +49,15 @@ class Provider:
         Its intercept.
     gamma : float or ndarray of shape (m,)
         Strength, one for all or one per row; ``inf`` is an honest provider.
-    cost : ndarray of shape (n,), optional
-        Cost of a squared unit of change of each feature, ``inf`` if it cannot be changed.
+    cost : ndarray of shape (n,) or Moves, optional
+        Cost of a squared unit of change of each feature, ``inf`` if it cannot be changed; or what
+        else the provider can do.
     """
 
     coef: Vector
     intercept: float
     gamma: float | Vector
-    cost: Vector | None
+    cost: Cost
 
     @property
     def reach(self) -> float:
@@ -66,7 +72,17 @@ class Provider:
     @property
     def direction(self) -> Vector:
         """How features move per unit of step."""
+        if isinstance(self.cost, Moves):
+            return self.cost.direction(self.coef)
         return self.coef if self.cost is None else self.coef / self.cost
+
+    @property
+    def actions(self) -> dict[str, float]:
+        """How much of each action is taken per unit of step; empty where actions have no names."""
+        if not isinstance(self.cost, Moves) or not self.cost.names:
+            return {}
+        amounts = self.cost.amounts(self.coef).tolist()
+        return dict(zip(self.cost.names, amounts, strict=True))
 
     def predict(self, matrix: Matrix) -> Vector:
         """Predictions on rows as they are."""

@@ -3,18 +3,19 @@
 A provider of strength ``gamma`` who would like the prediction ``z`` moves its row ``x`` to minimise
 ``(w'x^ + b - z)^2 + gamma sum_j c_j (x^_j - x_j)^2``. With ``q = sum_j w_j^2/c_j`` over changeable
 features it moves along ``w/c`` and closes the share ``alpha/(1+alpha)``, ``alpha = q/gamma``, of
-the gap between the prediction and its goal.
+the gap between the prediction and its goal. By actions it moves along ``Kw``, with ``q = w'Kw``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from spgls.base.frames import column_names, in_container_of, index_names, resolve_cost
+from spgls.base.frames import column_names, in_container_of, index_names
 from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import (
     check_number,
@@ -23,6 +24,7 @@ from spgls.base.validation import (
     check_weight,
     describe,
 )
+from spgls.game.costs import Costs, read_cost
 from spgls.game.goals import GoalLike, read_goals
 from spgls.game.providers import Population, Provider, priced_norm
 from spgls.matrix import Matrix, as_matrix, refuse_matrix_object
@@ -35,6 +37,7 @@ __all__ = [
     "gamma_from_pull",
     "induced_prediction",
     "learner_loss",
+    "most_taken",
     "moved_rows",
     "movement",
     "priced_norm",
@@ -58,6 +61,9 @@ class Movement:
         What each provider pays, ``gamma sum_j c_j (x^_j - x_j)^2``.
     before, after : ndarray of shape (m,)
         Predictions on the original and on the moved rows.
+    actions : mapping of str to float
+        Where costs were given by actions: row ``i`` takes ``step[i]`` times so much of each. Empty
+        otherwise.
     """
 
     step: Vector
@@ -65,16 +71,44 @@ class Movement:
     cost: Vector
     before: Vector
     after: Vector
+    actions: Mapping[str, float] = field(default_factory=dict)
+
+    def taken(self, row: int) -> dict[str, float]:
+        """How much of each action the provider of one row takes.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row.
+        """
+        return {name: float(self.step[row]) * much for name, much in self.actions.items()}
 
     def __repr__(self) -> str:
         moved = int(np.count_nonzero(self.step))
         features = int(np.count_nonzero(self.direction))
         return (
             f"Movement({moved} of {self.step.size} rows move {features} of "
-            f"{self.direction.size} features; mean change of prediction "
+            f"{self.direction.size} features{most_taken(self.actions, self.step)}; mean change of "
+            "prediction "
             f"{float(np.mean(self.after - self.before)):.4g}, mean cost "
             f"{float(np.mean(self.cost)):.4g})"
         )
+
+
+def most_taken(actions: Mapping[str, float], step: Vector) -> str:
+    """Which action is taken most in the mean, in words; nothing where there are none.
+
+    Parameters
+    ----------
+    actions : mapping
+        How much of each is taken per unit of step.
+    step : ndarray of shape (m,)
+        How far each row moves.
+    """
+    if not actions:
+        return ""
+    name = max(actions, key=lambda one: abs(actions[one]))
+    return f" by {len(actions)} actions, most by {float(step.mean()) * actions[name]:.3g} of {name}"
 
 
 def movement(
@@ -84,7 +118,7 @@ def movement(
     *,
     gamma: Number | Numbers,
     intercept: Number = 0.0,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
 ) -> Movement:
     """How each provider moves its row against a published model.
 
@@ -127,6 +161,7 @@ def movement(
         cost=np.asarray(gamma_ * step**2 * provider.reach),
         before=before,
         after=provider.induced(before, goals),
+        actions=provider.actions,
     )
 
 
@@ -164,7 +199,7 @@ def undo_response(
     *,
     gamma: Number | Numbers,
     intercept: Number = 0.0,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
 ) -> Any:
     """Rows as they were before providers reacted to a known model: the inverse of the response.
 
@@ -200,7 +235,7 @@ def induced_prediction(
     *,
     gamma: Number | Numbers,
     intercept: Number = 0.0,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
 ) -> Vector:
     """Predict what the model says once the providers have moved.
 
@@ -225,7 +260,7 @@ def learner_loss(
     *,
     gamma: Number | Numbers,
     intercept: Number = 0.0,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
     sample_weight: Numbers | None = None,
 ) -> float:
     """Weighted sum of squares of a model once the providers have moved: what the game minimises.
@@ -252,7 +287,7 @@ def learner_loss(
     return float(error @ error if weight is None else weight @ error**2)
 
 
-def gamma_from_pull(pull: Number, coef: Numbers, feature_cost: Numbers | None = None) -> float:
+def gamma_from_pull(pull: Number, coef: Numbers, feature_cost: Costs | None = None) -> float:
     """Strength at which providers close a given share of the gap to their goal.
 
     Parameters
@@ -278,7 +313,7 @@ def gamma_from_pull(pull: Number, coef: Numbers, feature_cost: Numbers | None = 
     share = check_pull(pull)
     weights = check_vector(coef, "coef", None, "feature")
     names = index_names(coef)
-    reach = priced_norm(weights, resolve_cost(feature_cost, len(weights), names, "coef", "entry"))
+    reach = priced_norm(weights, read_cost(feature_cost, len(weights), names, "coef", "entry"))
     if reach == 0.0:
         raise ValueError(
             "coef gives providers nothing to gain: it is zero on every changeable feature, "
@@ -321,7 +356,7 @@ def _provider(
         coef=check_vector(coef, "coef", n, column),
         intercept=check_number(intercept, "intercept"),
         gamma=check_strength(gamma, m, row),
-        cost=resolve_cost(feature_cost, n, column_names(X), table),
+        cost=read_cost(feature_cost, n, column_names(X), table),
     )
     return matrix, provider, goals
 

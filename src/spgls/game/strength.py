@@ -16,10 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import stdtr, stdtrit
 
-from spgls.base.frames import column_names, resolve_cost
-from spgls.base.types import EPS, Array, Costs, Number, Numbers, Table, Vector
+from spgls.base.frames import column_names
+from spgls.base.types import EPS, Array, Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, check_vector, describe
-from spgls.game.providers import priced_norm
+from spgls.game.costs import Costs, one_per_column, read_cost
+from spgls.game.moves import Moves
+from spgls.game.providers import Provider, priced_norm
 from spgls.matrix import as_matrix, refuse_matrix_object
 
 __all__ = ["GammaEstimate", "estimate_gamma"]
@@ -49,7 +51,8 @@ class GammaEstimate:
     price : ndarray of shape (n,)
         ``gamma c_j``, all that data tell of gamma and of costs, learned without the given ones.
         ``nan`` where the coefficient is zero and nobody had a reason to move; ``inf`` for features
-        immutable or not moved towards the goals.
+        immutable or not moved towards the goals. Where costs are given by actions, one for each
+        of those; ``nan`` where rows do not tell how much of each was taken.
     price_stderr : ndarray of shape (n,)
         Standard errors of finite prices, by the delta method: rough where above a third of them.
     cost_pvalue : float
@@ -150,10 +153,10 @@ def estimate_gamma(
     goals = check_vector(z, "z", m, "row of X")
     w = check_vector(coef, "coef", n, "column of X")
     b = check_number(intercept, "intercept")
-    cost = resolve_cost(feature_cost, n, names)
-    w_changeable = w if cost is None else np.where(np.isfinite(cost), w, 0.0)
+    cost = read_cost(feature_cost, n, names)
+    w_changeable = np.where(np.isfinite(one_per_column(cost, n)), w, 0.0)
     with np.errstate(over="ignore"):
-        d, q = w if cost is None else w / cost, priced_norm(w, cost)
+        d, q = Provider(w, b, math.inf, cost).direction, priced_norm(w, cost)
     if not 0.0 < q < math.inf:
         raise ValueError(
             "coef must differ from zero on a changeable feature, or providers gain nothing at any "
@@ -172,8 +175,11 @@ def estimate_gamma(
     reach = error * float(stdtrit(gaps.freedom, 0.5 + 0.5 * level))
     _refuse_unidentified(pull, reach, q, level, float(stdtr(gaps.freedom, (1.0 - pull) / error)))
     low, high = (q * max(kept + side, 0.0) / (pull - side) for side in (-reach, reach))
-    price, price_stderr = _prices(gaps, moved, rest, w_changeable, kept)
-    price[w_changeable != w] = math.inf
+    if isinstance(cost, Moves):
+        price, price_stderr = _action_prices(gaps, moved, rest, cost, w, kept)
+    else:
+        price, price_stderr = _prices(gaps, moved, rest, w_changeable, kept)
+        price[w_changeable != w] = math.inf
     # How features moved beyond what the change of prediction and their costs foretell.
     beyond = moved - np.outer(change / q, d)
     spread = gaps.spread(sizes + np.abs(d) * (rounding / q)) + np.finfo(np.float64).tiny
@@ -252,6 +258,19 @@ def _prices(gaps: _Gaps, moved: Array, rest: Vector, coef: Vector, kept: float) 
         relative = gaps.residual(moved[:, towards]) / slope[towards] + rest[:, np.newaxis] / kept
         stderr[towards] = price[towards] * gaps.stderr(relative) / gaps.unit
     return np.array([price, stderr])
+
+
+def _action_prices(
+    gaps: _Gaps, moved: Array, rest: Vector, moves: Moves, coef: Vector, kept: float
+) -> Array:
+    """The same of actions, where rows tell how much of each was taken; else ``nan``."""
+    effects = moves.effects.toarray() if sp.issparse(moves.effects) else moves.effects
+    if not moves.names or np.linalg.matrix_rank(effects) < len(effects):
+        return np.full((2, len(effects)), math.nan)
+    worth = np.where(np.isfinite(moves.cost), effects @ coef, 0.0)
+    prices = _prices(gaps, moved @ np.linalg.pinv(effects), rest, worth, kept)
+    prices[0, np.isinf(moves.cost)] = math.inf
+    return prices
 
 
 def _refuse_unidentified(pull: float, reach: float, q: float, level: float, one: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spgls.matrix.blocks import BlockedMatrix, RowBlocks, blocks_of
+from spgls.matrix.combined import Change, combine_columns, whole_columns
 from spgls.matrix.convert import as_matrix, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.free_columns import FreeColumns
@@ -12,7 +13,7 @@ from spgls.matrix.projection import FACTORISED, BasisProjection, SolvedProjectio
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.solved import SolvedMatrix
 from spgls.matrix.sparse import SparseMatrix
-from spgls.matrix.squares import longest_row
+from spgls.matrix.squares import column_squares, longest_row
 from spgls.matrix.work import Work
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "FACTORISED",
     "BasisProjection",
     "BlockedMatrix",
+    "Change",
     "DenseMatrix",
     "FreeColumns",
     "Matrix",
@@ -34,9 +36,12 @@ __all__ = [
     "as_matrix",
     "block_length",
     "blocks_of",
+    "column_squares",
+    "combine_columns",
     "flush_columns",
     "longest_row",
     "range_basis",
     "refuse_matrix_object",
     "refuse_non_finite",
+    "whole_columns",
 ]

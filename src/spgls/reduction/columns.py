@@ -121,6 +121,7 @@ def reduce_moments(
         kept[k + 1] = kept[k]
         kept[:, k + 1] = kept[:, k]
     reach = sizes_with_free(layout, summed[: n + 2], free_map)
+    blur = layout.blur(scale)
     scale = scale[layout.changeable]
     if layout.price is not None:
         scale = scale * layout.price
@@ -173,7 +174,7 @@ def reduce_moments(
             tail_z=float(tail[1]),
             least=least,
             slack=max(0.0, -r_yy) + max(0.0, -r_zz),
-        ),
+        ).blurred(blur),
     )
     return ColumnReduction(
         layout, game, sizes, True, scale, raw, cut, vectors, free_map, means, origin
@@ -385,7 +386,7 @@ def reduce_triangle(
             least=least,
             # Immutable columns are free: where rounding decides their rank, nothing is certain.
             slack=snapped if certain else np.inf,
-        ),
+        ).blurred(layout.blur(after[:n])),
     )
     return ColumnReduction(
         layout, game, sizes, False, scale, raw, 0.0, vectors, free_map, means, origin

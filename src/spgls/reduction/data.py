@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.linalg import lstsq
 
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.validation import (
@@ -19,6 +19,7 @@ from spgls.base.validation import (
     check_weight,
 )
 from spgls.base.vector import dot, norm
+from spgls.game.costs import read_cost
 from spgls.game.goals import read_goals
 from spgls.game.response import Provider
 from spgls.matrix import (
@@ -36,7 +37,7 @@ from spgls.matrix import (
     refuse_non_finite,
 )
 from spgls.matrix.lazy import ROUNDING
-from spgls.reduction.layout import Layout, times
+from spgls.reduction.layout import Layout, lay_out, times
 from spgls.reduction.sums import Origin, Sizes
 
 __all__ = ["GameData", "NullSpace", "basis_bytes", "read_null_space", "takes_basis"]
@@ -79,7 +80,8 @@ class GameData:
     Theorem A: with ``v_j = w_j/sqrt(c_j)`` over changeable features, ``A = S^{1/2} X C^{1/2}`` and
     ``P`` the projector away from intercept and immutable features, the game is the paper's sphere
     problem on ``PA, Py, Pz``. This object owns that change of variables; reductions and solvers
-    see only its pieces.
+    see only its pieces. Where costs are not one a feature, the columns of ``matrix`` are those of
+    the data combined such that they are (``reduction/coordinates.py``).
     """
 
     matrix: Matrix
@@ -102,22 +104,17 @@ class GameData:
         null_space: Any = "use",
     ) -> GameData:
         """Validate what a user passed."""
-        matrix = as_matrix(X, check_finite=False)
-        m, n = matrix.shape
+        given = as_matrix(X, check_finite=False)
+        m, n = given.shape
         labels = check_vector(y, "y", m, "row of X")
-        return cls(
-            matrix=matrix,
-            y=labels,
-            z=read_goals(z, labels),
-            weight=check_weight(sample_weight, m),
-            layout=Layout(
-                n,
-                cost=resolve_cost(feature_cost, n, column_names(X)),
-                fit_intercept=check_flag(fit_intercept, "fit_intercept"),
-                avoids_null=read_null_space(null_space),
-            ),
-            source=X,
+        goals, weight = read_goals(z, labels), check_weight(sample_weight, m)
+        matrix, layout = lay_out(
+            given,
+            read_cost(feature_cost, n, column_names(X)),
+            fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+            avoids_null=read_null_space(null_space),
         )
+        return cls(matrix, labels, goals, weight, layout, source=X)
 
     def check_finite(self, result: Array | None = None) -> None:
         """Refuse data that is not finite.

@@ -56,17 +56,21 @@ def exact_dependence(data: GameData) -> Dependence:
     X = np.vstack([np.array(panel) for _, panel in data.matrix.row_panels(_ROWS)])
     if data.weight is not None:
         X = X[data.weight > 0.0]
-    layout = data.layout
-    free, others = X[:, layout.immutable], X[:, layout.changeable]
-    free_rows, all_rows = (len(np.unique(rows, axis=0)) for rows in (free, X))
-    ones = np.ones((len(X), int(layout.fit_intercept)))
+    immutable, changeable = data.layout.immutable, data.layout.changeable
+    free_rows, all_rows = (len(np.unique(rows, axis=0)) for rows in (X[:, immutable], X))
+    if data.layout.exact is not None:
+        # Of columns that were rounded when they were combined nothing is exact.
+        free_rows = all_rows = m
+        immutable, changeable = (part[data.layout.exact[part]] for part in (immutable, changeable))
+    free, others = X[:, immutable], X[:, changeable]
+    ones = np.ones((len(X), int(data.layout.fit_intercept)))
     kept = independent_columns(free, ones)
     if kept is None:
         return Dependence(nothing, free_rows, all_rows)
-    dependent = np.delete(layout.immutable, kept)
+    dependent = np.delete(immutable, kept)
     rest = independent_columns(others, np.hstack([ones, free[:, kept]]))
     if rest is not None:
-        dependent = np.append(dependent, np.delete(layout.changeable, rest))
+        dependent = np.append(dependent, np.delete(changeable, rest))
     return Dependence(dependent, free_rows, all_rows)
 
 

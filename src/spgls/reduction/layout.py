@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from spgls.base.types import Array, Vector
+from spgls.game.moves import Cost, Moves
+from spgls.matrix import Matrix
+from spgls.reduction.coordinates import Coordinates, coordinates_of
 
-__all__ = ["Layout", "times"]
+__all__ = ["Layout", "lay_out", "layout_of_sums", "times"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +32,52 @@ class Layout:
     avoids_null : bool
         Whether coefficients stay in the row space of the data: none in directions in which it does
         not vary.
+    moves : Moves, optional
+        What providers can do, where costs were given by actions or by a matrix.
+    coordinates : Coordinates, optional
+        How columns were combined such that each has a cost; None where they are those of the data.
     """
 
     columns: int
     cost: Vector | None = None
     fit_intercept: bool = False
     avoids_null: bool = False
+    moves: Moves | None = None
+    coordinates: Coordinates | None = None
+
+    @property
+    def given_cost(self) -> Cost:
+        """Costs of the columns of the data, before any were combined."""
+        return self.cost if self.moves is None else self.moves
+
+    def outwards(self, coef: Array) -> Array:
+        """Coefficients of the data from those of these columns."""
+        return coef if self.coordinates is None else self.coordinates.outwards(coef)
+
+    def inwards(self, coef: Array) -> Array:
+        """Coefficients of these columns from those of the data."""
+        return coef if self.coordinates is None else self.coordinates.inwards(coef)
+
+    def offset(self, coef: Array) -> Any:
+        """What intercepts beside these columns have more than those beside the data.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n,) or (n, k)
+            Coefficients of the data.
+        """
+        return 0.0 if self.coordinates is None else self.coordinates.offset(coef)
+
+    def blur(self, lengths: Vector) -> float:
+        """Rounding of these columns, in units of their lengths; none for those of the data."""
+        return 0.0 if self.coordinates is None else self.coordinates.blur(lengths)
+
+    @property
+    def exact(self) -> np.ndarray | None:
+        """Which of these columns are known not to be rounded; None if all are."""
+        if self.coordinates is None or self.coordinates.exact.all():
+            return None
+        return self.coordinates.exact
 
     @cached_property
     def changeable(self) -> np.ndarray:
@@ -73,6 +117,53 @@ class Layout:
         coef[self.changeable] = times(self.price, v)
         coef[self.immutable] = fixed
         return coef
+
+
+def lay_out(
+    matrix: Matrix, cost: Cost, *, fit_intercept: bool = False, avoids_null: bool = False
+) -> tuple[Matrix, Layout]:
+    """Data whose columns each have a cost, and what they mean.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    cost : ndarray of shape (n,), Moves or None
+        What its columns cost.
+    fit_intercept, avoids_null : bool
+        As of a :class:`Layout`.
+    """
+    n = matrix.shape[1]
+    if not isinstance(cost, Moves):
+        return matrix, Layout(n, cost, fit_intercept, avoids_null)
+    if cost.diagonal is not None:
+        return matrix, Layout(n, cost.diagonal, fit_intercept, avoids_null, cost)
+    told, coordinates = coordinates_of(matrix, cost, fit_intercept)
+    return told, Layout(n, coordinates.cost, fit_intercept, avoids_null, cost, coordinates)
+
+
+def layout_of_sums(
+    columns: int, cost: Cost, *, fit_intercept: bool = False, avoids_null: bool = False
+) -> Layout:
+    """What columns mean of which only sums over the rows are left.
+
+    Parameters
+    ----------
+    columns : int
+        How many they are.
+    cost : ndarray of shape (n,), Moves or None
+        What they cost, one number each.
+    fit_intercept, avoids_null : bool
+        As of a :class:`Layout`.
+    """
+    if not isinstance(cost, Moves):
+        return Layout(columns, cost, fit_intercept, avoids_null)
+    if cost.diagonal is None:
+        raise ValueError(
+            "feature_cost must be one number a feature where only sums of the rows are left, whose "
+            f"rounding columns that are combined would multiply; got {cost!r}. Fit on the rows."
+        )
+    return Layout(columns, cost.diagonal, fit_intercept, avoids_null, cost)
 
 
 def times(factor: Vector | None, rows: Array) -> Array:

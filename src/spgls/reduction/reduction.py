@@ -118,11 +118,11 @@ class Reduction(ABC):
         squares = np.square(v).T
         total, scale = squares.sum(axis=1), self.scale
         reach = squares.dot(scale * scale) if isinstance(scale, np.ndarray) else total * scale**2
-        size = self._target_size(c) + np.sqrt(reach) * s
+        size, ulps = self._target_size(c) + np.sqrt(reach) * s, _ULPS + game.rounding.blur
         if self.squared:
             size = size + game.top * np.sqrt(total) * s
-            return np.asarray(_ULPS * size**2 + self.unseen(c, nu))
-        return np.asarray(2 * np.sqrt(value) * _ULPS * size + (_ULPS * size) ** 2)
+            return np.asarray(ulps * size**2 + self.unseen(c, nu))
+        return np.asarray(2 * np.sqrt(value) * ulps * size + (ulps * size) ** 2)
 
     def _target_size(self, c: Vector) -> Vector:
         """``|y| + c|z|`` before projection."""
@@ -143,6 +143,7 @@ class Reduction(ABC):
         columns = np.broadcast_to(self.raw, len(coef))
         linear = np.sqrt(np.square(columns) @ np.square(coef))
         error = EPS * s * (linear + abs(intercept) * np.sqrt(self.sizes.weight))
+        error = error + self.game.rounding.blur * s * linear
         return np.asarray(2 * np.sqrt(np.maximum(objective, 0.0)) * error + error**2)
 
     def evaluation_rounding(
@@ -150,8 +151,9 @@ class Reduction(ABC):
     ) -> float:
         """Bound on what rounding can have done to an objective measured on the data."""
         linear = float(np.linalg.norm(self.raw * coef))
+        blurred = self.game.rounding.blur * s * linear
         linear += abs(intercept) * np.sqrt(self.sizes.weight)
-        error = _ULPS / 2 * (s * linear + self.sizes.y + c * self.sizes.z)
+        error = _ULPS / 2 * (s * linear + self.sizes.y + c * self.sizes.z) + blurred
         return float(2 * np.sqrt(objective) * error + error**2)
 
 

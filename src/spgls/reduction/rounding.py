@@ -41,6 +41,8 @@ __all__ = ["Charge", "Rounding", "kappa_of", "kappa_of_factor", "kappa_of_sums"]
 
 #: Where norms have less to say than this share of labels and goals, it does not matter how much.
 _THIN = 1e-3
+#: Columns that are wrong by so much of their lengths prove nothing.
+_HOPELESS = 1e-4
 
 
 def kappa_of(rows: int, columns: int) -> float:
@@ -88,6 +90,8 @@ class Rounding:
     worth : float
         How many times smaller predictions must be by the norm than by the loss for a charge that
         grows with the norm to be preferred to one that does not.
+    blur : float
+        How wrong columns were before anything was computed, in units of their lengths.
     """
 
     kind: Literal["squared", "factor", "kernel"] = "factor"
@@ -100,6 +104,19 @@ class Rounding:
     least: float = 0.0
     slack: float = 0.0
     worth: float = 1.0
+    blur: float = 0.0
+
+    def blurred(self, blur: float) -> Rounding:
+        """The same for data whose columns were wrong by so much of their lengths to begin with."""
+        if blur == 0.0:
+            return self
+        if not blur < _HOPELESS:
+            return replace(self, slack=np.inf, least=0.0, blur=_HOPELESS)
+        if self.kind == "factor":
+            least = max(0.0, self.least - blur)
+            return replace(self, kappa=self.kappa + blur, least=least, blur=blur)
+        least = max(0.0, self.least**2 - 3 * blur) ** 0.5
+        return replace(self, kappa=self.kappa + 3 * blur, least=least, blur=blur)
 
     @cached_property
     def for_every_norm(self) -> Rounding:

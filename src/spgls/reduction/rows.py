@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import svd
 
 from spgls.base.types import EPS, Array, Vector
-from spgls.matrix import SolvedProjection, block_length, flush_columns
+from spgls.matrix import SolvedProjection, block_length, column_squares, flush_columns
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
 from spgls.reduction.reduced import ReducedGame
@@ -127,7 +127,7 @@ def _rounding(
     y, z = before.tolist()
     if np.array_equal(*data.projected_targets[0].T):
         y = z = y + z
-    return Rounding(
+    rounding = Rounding(
         kind=kind,
         kappa=kappa,
         reach=float(np.sqrt(own + lost / kappa**2)) if kappa < np.inf else 0.0,
@@ -135,6 +135,11 @@ def _rounding(
         z=z,
         slack=0.0 if kappa < np.inf else np.inf,
     )
+    if data.layout.coordinates is None:
+        return rounding
+    lengths = np.sqrt(column_squares(data.matrix, data.weight, data.origin.row))
+    turned = 1.0 + 1.0 / data.free_condition if data.free_condition else np.inf
+    return rounding.blurred(turned * data.layout.blur(lengths))
 
 
 def _projected_panels(data: GameData) -> Iterator[tuple[Array, Vector]]:

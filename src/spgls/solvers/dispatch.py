@@ -90,7 +90,7 @@ def play(
         scaled = _play(solver, units.told(data), told, units.ridge(ridge), controls)
         found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
     return tuple(
-        _with_setting(one, population, ridge, data.layout.avoids_null)
+        _with_setting(_of_data(one, data), population, ridge, data.layout.avoids_null)
         for one, population in zip(found, populations, strict=True)
     )
 
@@ -142,6 +142,15 @@ def _play_sums(
         else next(solved)
         for one in games
     )
+
+
+def _of_data(solution: Solution, data: GameData) -> Solution:
+    """A solution with the coefficients of the data, where columns were combined."""
+    if data.layout.coordinates is None:
+        return solution
+    coef = data.layout.outwards(solution.coef)
+    intercept = solution.intercept - float(data.layout.offset(coef))
+    return replace(solution, coef=coef, intercept=intercept)
 
 
 def _with_setting(

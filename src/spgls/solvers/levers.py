@@ -13,8 +13,9 @@ import numpy as np
 
 from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.frames import column_names, data_frame
-from spgls.base.types import Array, Costs, Number, Numbers, Table
+from spgls.base.types import Array, Number, Numbers, Table
 from spgls.base.validation import describe
+from spgls.game.costs import Costs
 from spgls.game.errors import error_from_goals, error_of_mean
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
@@ -365,6 +366,11 @@ def find_levers(
     controls : Controls
         Tolerance and limits.
     """
+    if data.layout.coordinates is not None:
+        raise ValueError(
+            "feature_cost must be one number a feature where levers are looked for; got "
+            f"{data.layout.moves!r}. Compare solutions with and without an action instead."
+        )
     changes = [ColumnChange(np.arange(data.layout.columns), data.layout.cost)]
     places = np.zeros((len(groups), len(kinds)), dtype=np.intp)
     for g, columns in enumerate(groups.values()):

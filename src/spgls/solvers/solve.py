@@ -18,6 +18,7 @@ from spgls.base.validation import (
     describe,
 )
 from spgls.game.between import Between
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Matrix
@@ -116,7 +117,7 @@ def solve(
     gamma: Number | Between | Population | PopulationRange,
     *,
     fit_intercept: bool = False,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
     sample_weight: Numbers | None = None,
     ridge: Number = 0.0,
     null_space: NullSpace = "use",
@@ -217,7 +218,7 @@ def certify(
     coef: Numbers,
     *,
     intercept: Number | None = None,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
     sample_weight: Numbers | None = None,
     ridge: Number = 0.0,
     null_space: NullSpace = "use",
@@ -267,6 +268,8 @@ def certify(
     )
     predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
+    constant += float(data.layout.offset(predictor))
+    predictor = data.layout.inwards(predictor)
     units = units_of(data)
     if isinstance(people, PopulationRange):
         check_memory(Spectral(), data, 1, only=True)

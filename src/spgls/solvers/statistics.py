@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from spgls.base.archive import read_arrays, write_arrays
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
-from spgls.base.types import Costs, Number, Numbers, Table, Vector
+from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import (
     check_choice,
     check_flag,
@@ -21,13 +21,14 @@ from spgls.base.validation import (
     check_weight,
 )
 from spgls.game.between import Between
+from spgls.game.costs import Costs, read_cost
 from spgls.game.goals import GoalLike, read_goals
 from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Matrix, as_matrix
 from spgls.reduction.added import Added, Factor, Moments
 from spgls.reduction.data import NullSpace, read_null_space
 from spgls.reduction.game_sums import GameSums
-from spgls.reduction.layout import Layout
+from spgls.reduction.layout import Layout, layout_of_sums
 from spgls.solvers.by_reduction import certify_predictor
 from spgls.solvers.dispatch import play_sums
 from spgls.solvers.ranges import certify_against_range
@@ -328,9 +329,9 @@ class GameStatistics:
     def _game(self, fit_intercept: Any, feature_cost: Any, null_space: Any) -> GameSums:
         n = self.n_features
         return self.game(
-            Layout(
+            layout_of_sums(
                 n,
-                cost=resolve_cost(feature_cost, n, self.names),
+                read_cost(feature_cost, n, self.names),
                 fit_intercept=check_flag(fit_intercept, "fit_intercept"),
                 avoids_null=read_null_space(null_space),
             )

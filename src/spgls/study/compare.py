@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from spgls.base.types import EPS, Number, Numbers, Seed, Table
 from spgls.base.validation import check_choice, describe
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
 from spgls.matrix import Matrix
@@ -225,7 +226,7 @@ def compare_solvers(
     *,
     solvers: Iterable[SolverLike] | None = None,
     fit_intercept: bool = False,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
     sample_weight: Numbers | None = None,
     ridge: Number = 0.0,
     tol: Number = 1e-9,

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
-from spgls.base.types import Costs, Number, Numbers, SupportsArray, Table
+from spgls.base.types import Number, Numbers, SupportsArray, Table
 from spgls.base.validation import check_count, check_flag, check_number, check_vector, check_weight
+from spgls.game.costs import Costs, read_cost
 from spgls.game.goals import GoalLike, is_goal, read_goals
 from spgls.game.providers import Population
 from spgls.matrix import Matrix, as_matrix
+from spgls.reduction.layout import lay_out
 from spgls.solvers.auto import Plan, make_plan
 from spgls.solvers.small import is_paper_game
 from spgls.solvers.solve import read_gammas, read_population, read_ridge
@@ -86,10 +88,9 @@ def explain_solver(
     told: Any = gamma
     one = isinstance(told, Population) or np.ndim(told) == 0
     games = [read_population(told)] if one else read_gammas(told)
-    cost = resolve_cost(feature_cost, n, column_names(X))
-    changeable = n if cost is None else int(np.isfinite(cost).sum())
+    _, layout = lay_out(matrix, read_cost(feature_cost, n, column_names(X)))
     return make_plan(
-        matrix.work.of_columns(changeable),
+        matrix.work.of_columns(len(layout.changeable)),
         len(games),
         mixed=not all(is_paper_game(game, penalty) for game in games),
         cores=check_count(threads, "threads"),

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from spgls.base.frames import column_names, resolve_cost
+from spgls.base.frames import column_names
 from spgls.base.types import Vector
 from spgls.base.validation import check_vector
 from spgls.estimators.faced import facing
+from spgls.game.costs import read_cost
 from spgls.game.providers import Provider
 from spgls.matrix import as_matrix
 from spgls.solvers import Solution
@@ -67,5 +68,5 @@ def face_model(name: str, model: Any, X: Any, feature_cost: Any) -> tuple[Vector
     matrix = as_matrix(X)
     coef = check_vector(model[0], "coef", matrix.shape[1], "column of X")
     constant = check_vector(np.atleast_1d(model[1]), "intercept", 1, "model")
-    cost = resolve_cost(feature_cost, len(coef), column_names(X))
+    cost = read_cost(feature_cost, len(coef), column_names(X))
     return matrix.apply(coef) + constant, Provider(coef, 0.0, math.inf, cost)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from spgls.base.types import Number, Numbers, Seed, Table
+from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population
 from spgls.matrix import Matrix
@@ -26,7 +27,7 @@ def solve_path(
     gammas: Iterable[Number | Population],
     *,
     fit_intercept: bool = False,
-    feature_cost: Numbers | None = None,
+    feature_cost: Costs | None = None,
     sample_weight: Numbers | None = None,
     ridge: Number = 0.0,
     null_space: NullSpace = "use",

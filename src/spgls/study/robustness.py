@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spgls.base.frames import data_frame
-from spgls.base.types import Array, Classes, Costs, Numbers, Table, Vector
+from spgls.base.types import Array, Classes, Numbers, Table, Vector
 from spgls.base.validation import (
     check_choice,
     check_flag,
@@ -24,13 +24,14 @@ from spgls.base.validation import (
     check_weight,
 )
 from spgls.estimators.faced import face
+from spgls.game.costs import Costs
 from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean, pull_of
 from spgls.game.goals import GoalLike, read_goals
 from spgls.game.providers import Population, Provider
 from spgls.game.response import strength_at
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData
-from spgls.reduction.layout import Layout
+from spgls.reduction.layout import lay_out
 from spgls.solvers import play, resolve
 from spgls.solvers.solve import read_controls
 from spgls.study.named_models import decides, face_model, read_models, seen_by
@@ -317,7 +318,7 @@ def robustness(
     best = None
     if reference:
         seen = as_matrix(seen_by(next(iter(chosen.values())), X))
-        layout = Layout(seen.shape[1], first.cost, fit_intercept=True)
+        seen, layout = lay_out(seen, first.cost, fit_intercept=True)
         data = GameData(seen, labels, goals, weight, layout)
         best = np.array([[_optimum(data, gamma, s) for s in mix] for gamma in strengths])
     return Robustness(

@@ -142,7 +142,7 @@ class Curvature:
         if whole is not None:
             return every, whole
         layout, n = self._data.layout, self._data.matrix.shape[1]
-        if self._data.matrix.shape[0] * n > _EXACT:
+        if self._data.matrix.shape[0] * n > _EXACT or layout.exact is not None:
             return every, None
         X = self._data.matrix.apply(np.eye(n))
         if self._data.weight is not None:

@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 from scipy.linalg import qr
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import ScaledMatrix, SolvedProjection, longest_row
 from spgls.matrix.lazy import ROUNDING
 from spgls.matrix.squares import sum_rounding
@@ -36,7 +36,8 @@ class Rulers:
     constant : float
         Length of the column of the intercept.
     across, down : float
-        Rounding of sums over a row and over a column, in units of their terms.
+        Rounding of sums over a row and over a column, in units of their terms; the former with
+        that of columns that were combined.
     turned : float
         The same of a projection by a basis: the sine of the angle between what is projected away
         and what should be.
@@ -47,6 +48,8 @@ class Rulers:
         least squares.
     estimated : bool
         Whether that is very likely and not certain.
+    blur : float
+        Rounding of columns that were combined, in units of their lengths.
     """
 
     data: GameData
@@ -61,12 +64,13 @@ class Rulers:
     cut: float
     least: float = 1.0
     estimated: bool = False
+    blur: float = 0.0
 
     @classmethod
     def of(cls, data: GameData) -> Rulers:
         """Measure labels and goals."""
         m, _ = data.matrix.shape
-        sizes, down = data.sizes, sum_rounding(m)
+        sizes, down, blur = data.sizes, sum_rounding(m), _blur(data)
         least, estimated = _least(data)
         return cls(
             data=data,
@@ -75,19 +79,25 @@ class Rulers:
             raw_y=sizes.y,
             raw_z=sizes.z,
             constant=sqrt(data.total_weight) if data.layout.fit_intercept else 0.0,
-            across=sum_rounding(longest_row(data.matrix)),
+            across=sum_rounding(longest_row(data.matrix)) + blur,
             down=down,
-            turned=_turned(data, down),
+            turned=_turned(data, down + blur),
             cut=_flushed(data),
             least=least,
             estimated=estimated,
+            blur=blur,
         )
 
     @property
     def turn(self) -> float:
         """Rounding of a projection, in units of what is projected."""
         free = self.data.free
-        return free.wrong(self.least) if isinstance(free, SolvedProjection) else self.turned
+        if not isinstance(free, SolvedProjection):
+            return self.turned
+        turn = free.wrong(self.least)
+        if self.blur > 0.0:
+            turn += self.blur * (free.stretch + sqrt(free.rank) / (self.least or EPS))
+        return turn
 
     @property
     def unit(self) -> float:
@@ -128,6 +138,14 @@ def scaled_of(data: GameData) -> ScaledMatrix:
     return matrix if isinstance(matrix, ScaledMatrix) else matrix.matrix
 
 
+def _blur(data: GameData) -> float:
+    """Rounding of columns that were combined, in units of their lengths."""
+    if data.layout.coordinates is None:
+        return 0.0
+    blur = data.layout.blur(np.sqrt(scaled_of(data).squares))
+    return blur if blur < 1.0 else np.inf
+
+
 def _turned(data: GameData, unit: float) -> float:
     """How far the range that is projected away can be from that of the immutable columns.
 
@@ -143,7 +161,14 @@ def _turned(data: GameData, unit: float) -> float:
     if data.layout.fit_intercept:
         fixed = np.column_stack([fixed, np.ones(len(fixed))])
     counted = slice(None) if data.weight is None else data.weight > 0.0
-    kept = independent_columns(fixed[counted])
+    sure = np.arange(fixed.shape[1])
+    if data.layout.exact is not None:
+        sure = np.append(np.flatnonzero(data.layout.exact[immutable]), sure[len(immutable) :])
+    kept = independent_columns(fixed[counted][:, sure])
+    if kept is not None:
+        # Columns that were rounded count as independent, which their singular values have to show.
+        rounded = np.delete(np.arange(fixed.shape[1]), sure)
+        kept = np.sort(np.append(sure[kept], rounded)).tolist()
     if kept is None or len(kept) != data.free.rank:
         return np.inf
     if not kept:

@@ -1,0 +1,102 @@
+"""What providers can do to their rows, where that is more than one cost a feature.
+
+A provider takes actions: the amounts ``a`` move its row by ``B'a`` and cost ``sum_i c_i a_i^2``. So
+a change of prediction is worth ``q = w'Kw`` to it, with ``K = B' diag(1/c) B``, and it moves along
+``Kw``, taking ``(Bw)_i/c_i`` of each action. One cost a feature is the case of an action for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from spgls.base.types import Array, Vector
+
+__all__ = ["Cost", "Moves"]
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Actions on the columns of some data, by number.
+
+    Parameters
+    ----------
+    effects : ndarray or CSR array of shape (k, n)
+        What a unit of each action does to each column.
+    cost : ndarray of shape (k,)
+        Cost of a squared unit of each action; ``inf`` if nobody can take it.
+    names : tuple of k str
+        What the actions are called; empty where they are no more than a way to write ``K``.
+    """
+
+    effects: Any
+    cost: Vector
+    names: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of the data."""
+        return int(self.effects.shape[1])
+
+    @cached_property
+    def factor(self) -> Any:
+        """``diag(c)^{-1/2} B``, so that ``K`` is its square; actions nobody can take left out."""
+        taken = np.flatnonzero(np.isfinite(self.cost))
+        price = 1.0 / np.sqrt(self.cost[taken])
+        if sp.issparse(self.effects):
+            return sp.csr_array(sp.diags_array(price) @ self.effects[taken])
+        return price[:, None] * self.effects[taken]
+
+    @cached_property
+    def reached(self) -> np.ndarray:
+        """Whether each column can be changed by some action."""
+        return np.asarray(abs(self.factor).sum(axis=0)).ravel() > 0.0
+
+    @cached_property
+    def diagonal(self) -> Vector | None:
+        """The cost of each column where every action moves one of them; else None."""
+        factor = sp.csr_array(self.factor)
+        factor.eliminate_zeros()
+        if (np.diff(factor.indptr) > 1).any():
+            return None
+        worth = np.bincount(factor.indices, factor.data**2, minlength=self.columns)
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / worth)
+
+    @property
+    def feature_cost(self) -> Vector:
+        """``1/K_jj``: what a column costs to change if it is all that matters; else ``inf``."""
+        worth = np.asarray((self.factor * self.factor).sum(axis=0)).ravel()
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / worth)
+
+    def reach(self, coef: Vector) -> float:
+        """``q = w'Kw``."""
+        return float(self.reaches(coef[:, None])[0])
+
+    def reaches(self, coef: Array) -> Vector:
+        """``q`` of each column of coefficients."""
+        v = self.factor @ coef
+        return np.asarray(np.einsum("ij,ij->j", v, v))
+
+    def direction(self, coef: Vector) -> Vector:
+        """``Kw``: how a row moves per unit of step."""
+        # Plus zero, lest columns that nobody can change move by minus zero.
+        return np.asarray(self.factor.T @ (self.factor @ coef)) + 0.0
+
+    def amounts(self, coef: Vector) -> Vector:
+        """How much of each action is taken per unit of step."""
+        return np.asarray((self.effects @ coef) / self.cost)
+
+    def __repr__(self) -> str:
+        k, n = self.effects.shape
+        what = f"{k} actions" if self.names else "a matrix of costs"
+        return f"Moves({what}, {int(self.reached.sum())} of {n} columns can be changed)"
+
+
+#: Costs as they are resolved: one a column, ``inf`` if immutable; general ones; None for all one.
+Cost: TypeAlias = Vector | Moves | None
