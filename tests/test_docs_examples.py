@@ -12,7 +12,7 @@ import pytest
 import scipy
 
 PAGE = Path(__file__).parents[1] / "docs" / "examples.md"
-LEVERS, RANGES = PAGE.with_name("levers.md"), PAGE.with_name("ranges.md")
+LEVERS, RANGES, ACTIONS = map(PAGE.with_name, ("levers.md", "ranges.md", "actions.md"))
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
 
@@ -97,7 +97,7 @@ def test_the_page_says_what_its_code_prints(page):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(("path", "number"), [(LEVERS, 3), (RANGES, 2)])
+@pytest.mark.parametrize(("path", "number"), [(LEVERS, 3), (RANGES, 2), (ACTIONS, 5)])
 def test_a_page_on_one_subject_says_what_its_code_prints(path, number, page):
     text = path.read_text(encoding="utf-8")
     found = list(zip(blocks(text), run(text), strict=True))

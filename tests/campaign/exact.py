@@ -36,19 +36,27 @@ class Exact:
     """The data of a game in high precision, and its losses.
 
     A predictor is one vector: the coefficients, then the intercept if there is one. ``free`` marks
-    what nobody can change, the intercept among it.
+    what nobody can change, the intercept among it. Where people take actions, coefficients are
+    those of combined columns, of which each has a cost (:class:`Combined`).
     """
 
     def __init__(self, game: Game) -> None:
         m, n = game.X.shape
         columns = game.X if not game.fit_intercept else np.hstack([game.X, np.ones((m, 1))])
         cost = np.ones(n) if game.cost is None else game.cost
+        self.combined = None
+        if game.effects is not None:
+            self.combined = Combined(game.effects, game.cost)
+            cost = self.combined.cost
         cost = np.append(cost, math.inf) if game.fit_intercept else cost
         weight = np.ones(m) if game.weight is None else game.weight
         kept = weight > 0.0
         self.n, self.fit_intercept = n, game.fit_intercept
         self.free = np.isinf(cost)
-        self.X = exactly(columns[kept])
+        self.X = self._given = exactly(columns[kept])
+        if self.combined is not None:
+            self.X = self.X.copy()
+            self.X[:, :n] = self.X[:, :n] @ self.combined.outwards
         self.weight = exactly(weight[kept])
         self.y, self.z = exactly(game.y[kept]), exactly(game.z[kept])
         self.gap = self.z - self.y
@@ -92,7 +100,10 @@ class Exact:
 
     def point(self, coef: Any, intercept: float) -> np.ndarray:
         """A predictor as one vector."""
-        return exactly([*np.asarray(coef, dtype=np.float64), *[intercept] * self.fit_intercept])
+        made = exactly([*np.asarray(coef, dtype=np.float64), *[intercept] * self.fit_intercept])
+        if self.combined is not None:
+            made[: self.n] = self.combined.inwards @ made[: self.n]
+        return made
 
     def reach(self, point: np.ndarray) -> mpfr:
         """Squared priced norm ``q`` of the coefficients."""
@@ -112,8 +123,17 @@ class Exact:
         Where labels are explained to the last digit nothing smaller can be asked of coefficients
         that are floats.
         """
-        terms = abs(self.X) @ abs(point) + abs(self.y) if len(self.y) else self.y
-        return shrunk(self.reach(point), people)[0] * self._square(terms * mpfr(2.0**-50))
+        given = point.copy()
+        if self.combined is not None:
+            given[: self.n] = self.combined.outwards @ point[: self.n]
+        terms = abs(self._given) @ abs(given) + abs(self.y) if len(self.y) else self.y
+        moved = mpfr(0)
+        if self.combined is not None:
+            # Actions whose effects on the prediction cancel do so up to rounding.
+            reach = self.combined.wobble(given[: self.n] * mpfr(2.0**-50))
+            for gamma, share in zip(people.gammas, people.shares, strict=True):
+                moved += 0 if math.isinf(gamma) else share * (reach / gamma) ** 2 * self.gaps
+        return moved + shrunk(self.reach(point), people)[0] * self._square(terms * mpfr(2.0**-50))
 
     def with_best_free(self, point: np.ndarray, people: People) -> np.ndarray:
         """The same changeable coefficients with the best intercept and immutable ones."""
@@ -126,6 +146,63 @@ class Exact:
         best = held.copy()
         best[some] = solve_semidefinite(self.gram[np.ix_(some, some)], wanted[some])
         return best
+
+
+class Combined:
+    """Coordinates in which actions are costs: ``v = Rw`` at the pivots of ``R``, else ``w``.
+
+    ``K = R'R`` by a Cholesky factorisation with pivots, in high precision; ``K`` itself is taken
+    exactly from effects and costs.
+    """
+
+    def __init__(self, effects: np.ndarray, cost: np.ndarray) -> None:
+        n = effects.shape[1]
+        B, taken = exactly(effects), np.isfinite(cost)
+        price = np.array([1 / mpfr(c) for c in cost[taken].tolist()], dtype=object)
+        rest = self.kernel = (
+            (B[taken].T * price) @ B[taken] if taken.any() else exactly(np.zeros((n, n)))
+        )
+        first, pivots, rows = np.diag(rest).copy(), [], []
+        while True:
+            share = [
+                rest[j, j] / first[j] if j not in pivots and first[j] > 0 else mpfr(0)
+                for j in range(n)
+            ]
+            j = max(range(n), key=lambda at: share[at])
+            if not share[j] > _DEPENDENT:
+                break
+            pivots.append(j)
+            rows.append(rest[j] / gmpy2.sqrt(rest[j, j]))
+            rest = rest - np.multiply.outer(rows[-1], rows[-1])
+        self._sizes = abs(B[taken]), price
+        self.cost = np.full(n, math.inf)
+        self.cost[pivots] = 1.0
+        self.inwards = exactly(np.eye(n))
+        for j, row in zip(pivots, rows, strict=True):
+            self.inwards[j] = row
+        self.outwards = inverse(self.inwards)
+
+    def wobble(self, error: np.ndarray) -> mpfr:
+        """``q`` of coefficients no larger than these, at most."""
+        effects, price = self._sizes
+        if not len(price):
+            return mpfr(0)
+        along = effects @ abs(error)
+        return (price * along) @ along
+
+
+def inverse(matrix: np.ndarray) -> np.ndarray:
+    """Of a matrix that has one, by elimination with pivots."""
+    n = len(matrix)
+    whole = np.hstack([matrix, exactly(np.eye(n))])
+    for j in range(n):
+        at = max(range(j, n), key=lambda i: abs(whole[i, j]))
+        whole[[j, at]] = whole[[at, j]]
+        whole[j] = whole[j] / whole[j, j]
+        for i in range(n):
+            if i != j:
+                whole[i] = whole[i] - whole[i, j] * whole[j]
+    return whole[:, n:]
 
 
 def shrunk(t: mpfr, people: People) -> tuple[mpfr, mpfr, mpfr]:

@@ -285,6 +285,30 @@ def costs(dice: Dice) -> Game:
     return dice.finish(X, y, dice.goals(X, y), cost=cost)
 
 
+def actions(dice: Dice) -> Game:
+    """Actions on several columns: fewer than those, as many, more; some that others can replace."""
+    others = (generic, graded_columns, weak_direction, rank_deficient, uncentred, sparse)
+    made = dice.pick(others)(dice)
+    n = made.X.shape[1]
+    count = dice.pick((1, max(1, n - 1), n, n + 2))
+    whole = dice.chance(0.5)
+    effects = dice.rng.integers(-2, 3, (count, n)) * 1.0 if whole else dice.numbers(count, n)
+    if dice.chance(0.5):
+        effects = effects * (dice.rng.random((count, n)) < 0.5)
+    if dice.chance(0.3):
+        effects = effects * dice.graded(n)
+    idle = ~effects.any(axis=1)
+    effects[idle, dice.rng.integers(0, n, int(idle.sum()))] = 1.0
+    if count > 2 and dice.chance(0.3):
+        effects[-1] = effects[0] - 2.0 * effects[1] if whole else 2.0 * effects[0]
+        effects[-1, 0] += 1.0 if not effects[-1].any() else 0.0
+    if n > 2 and dice.chance(0.3):
+        # A one-hot group that keeps its sum.
+        effects = np.eye(n)[:2] - np.eye(n)[1:3]
+    cost = dice.cost(len(effects), dice.level.spread, immutable=0.2)
+    return made.but(effects=effects, cost=cost)
+
+
 def paths(dice: Dice) -> Game:
     """Many people on the data of another family."""
     others = (generic, graded_columns, weak_direction, hard_case, rank_deficient, uncentred, costs)
@@ -350,6 +374,7 @@ FAMILIES: dict[str, Family] = {
         populations,
         ridged,
         costs,
+        actions,
         paths,
         folds,
         ranges,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from spgls import Population
+from spgls import Actions, Population
 
 #: How X can be handed over. "halves" stores every entry as two halves of it, which add up exactly.
 STORES = ("dense", "fortran", "float32", "csr", "csc", "coo", "halves")
@@ -42,6 +42,8 @@ class Game:
     people: People
     fit_intercept: bool = False
     cost: np.ndarray | None = None
+    #: What a unit of each action does to the columns; ``cost`` is then that of each action.
+    effects: np.ndarray | None = None
     weight: np.ndarray | None = None
     ridge: float = 0.0
     store: str = "dense"
@@ -85,7 +87,9 @@ class Game:
         given: dict[str, Any] = {}
         if self.fit_intercept:
             given["fit_intercept"] = True
-        if self.cost is not None:
+        if self.effects is not None:
+            given["feature_cost"] = Actions(self.effects, cost=self.cost)
+        elif self.cost is not None:
             given["feature_cost"] = self.cost
         if self.weight is not None:
             given["sample_weight"] = self.weight
@@ -101,6 +105,7 @@ class Game:
     def fingerprint(self) -> str:
         """A short hash of all numbers: equal games have equal ones."""
         parts = [self.X, self.y, self.z, self.cost, self.weight]
+        parts += [] if self.effects is None else [self.effects]
         raw = b"|".join(b"" if part is None else part.tobytes() for part in parts)
         rest = (self.people, self.fit_intercept, self.ridge, self.store, self.more, self.X.shape)
         return f"{zlib.crc32(raw + repr(rest).encode()):08x}"

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from spgls import Actions
+
 from .check import judge
 from .exact import Exact, precise
 from .game import Game, People
@@ -22,6 +24,7 @@ from .whole import certified_scale
 
 #: What programs may need, in the order in which it is imported.
 _NAMES = (
+    "Actions",
     "Between",
     "GameStatistics",
     "Population",
@@ -171,6 +174,8 @@ def _number(value: float) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, Actions):
+        return f"Actions({_array(value.effects)}, cost={_value(value.cost)})"
     if isinstance(value, list | np.ndarray):
         return f"[{', '.join(_number(float(v)) for v in value)}]"
     return repr(value)

@@ -79,8 +79,16 @@ def _smaller(game: Game) -> Iterator[Game]:
         if weight is None or weight.any():
             yield game.but(X=game.X[kept], y=game.y[kept], z=game.z[kept], weight=weight)
     for kept in _subsets(n):
-        cost = None if game.cost is None else game.cost[kept]
-        yield game.but(X=game.X[:, kept], cost=cost)
+        cost, effects = game.cost, game.effects
+        if effects is not None:
+            moving = effects[:, kept].any(axis=1)
+            cost, effects = cost[moving], effects[moving][:, kept]
+        elif cost is not None:
+            cost = cost[kept]
+        if effects is None or len(effects):
+            yield game.but(X=game.X[:, kept], cost=cost, effects=effects)
+    for kept in _subsets(0 if game.effects is None else len(game.effects)):
+        yield game.but(effects=game.effects[kept], cost=game.cost[kept])
     for kept in _subsets(len(game.more)):
         yield game.but(more=tuple(game.more[i] for i in kept))
     for kept in _subsets(len(game.people.gammas)):
@@ -115,7 +123,7 @@ def _plainer(game: Game) -> Iterator[Game]:
     if game.weight is not None:
         yield game.but(weight=None)
     if game.cost is not None:
-        yield game.but(cost=None)
+        yield game.but(cost=None, effects=None)
         for j in np.flatnonzero(game.cost != 1.0):
             yield game.but(cost=_with(game.cost, j, 1.0))
     if game.fit_intercept:

@@ -147,7 +147,8 @@ TWINS: dict[str, Callable[[Game, np.random.Generator], Twin | None]] = {
 def chosen_twins(game: Game) -> list[tuple[str, str]]:
     """Names of the twins of a game, each with the solver that is asked."""
     dice = game.dice(2)
-    if dice.integers(RARITY):
+    # Twins know costs of columns, and not those of actions.
+    if dice.integers(RARITY) or game.effects is not None:
         return []
     names = dice.permutation(list(TWINS))[:TIMES]
     return [(str(name), "krylov" if dice.integers(4) == 0 else "spectral") for name in names]
