@@ -18,11 +18,15 @@ import spgls.matrix.combined as combined_columns
 import spgls.reduction.coordinates as coordinates
 from spgls import (
     Actions,
+    Between,
     Floor,
     Population,
+    StackelbergClassifier,
+    StackelbergClassifierCV,
     StackelbergRegressor,
     StackelbergRegressorCV,
     Switches,
+    Wants,
     best_response,
     certify,
     compare_solvers,
@@ -420,6 +424,25 @@ def test_studies_and_displays_take_them(insured):
     trials = compare_solvers(X, y, z, 2.0, solvers=["spectral", "krylov"], feature_cost=NAMED)
     assert "krylov" in repr(trials)
     assert explain_solver(X, feature_cost=NAMED).solver
+
+
+def test_ranges_and_decisions_take_them(insured):
+    X, y = insured
+    z = y + 1.0 + np.abs(np.random.default_rng(1).normal(size=len(y)))
+    people = {"fit_intercept": True, "feature_cost": NAMED}
+    found = solve(X, y, z, Between(20.0, 200.0), **people)
+    assert found.certificate.kind == "proved"
+    told = {"intercept": found.intercept, "feature_cost": NAMED}
+    worst = max(
+        float(np.sum((movement(X, z, found.coef, gamma=gamma, **told).after - y) ** 2))
+        for gamma in (20.0, 200.0)
+    )
+    assert worst == pytest.approx(found.objective)
+    classes = (y > y.median()).astype(int)
+    model = StackelbergClassifier(20.0, goal=Wants(1), feature_cost=NAMED).fit(X, classes)
+    assert model.status_.ok
+    search = StackelbergClassifierCV([20.0, 80.0], goal=Wants(1), feature_cost=NAMED, world=20.0)
+    assert search.fit(X, classes).best_score_ > 0.5
 
 
 def chained(n: int, rng: np.random.Generator, free: int = 0) -> Actions:

@@ -98,7 +98,7 @@ class CoefficientDisplay(Display):
         X : array-like, data frame or sparse matrix of shape (m, k), optional
             Rows as the models take them. With rows coefficients are per standard deviation of a
             feature, which makes them comparable; without, per its unit.
-        feature_cost : array-like or mapping, optional
+        feature_cost : array-like, mapping or Actions, optional
             As in :func:`predict_attacked`; by default those of the first model that was fitted for
             some.
         feature_names : list of str, optional

@@ -95,7 +95,7 @@ class DecisionDisplay(Display):
         gamma, budget : float, optional
             Strength of the providers, or what the decision is worth to them. By default the
             strength that the model was fitted against, or at which half of the gaps are closed.
-        feature_cost : array-like or mapping, optional
+        feature_cost : array-like, mapping or Actions, optional
             Costs of features, as in :func:`predict_attacked`.
 
         Returns

@@ -96,7 +96,7 @@ class DecisionRobustnessDisplay(Display):
             from 0 to 8.
         shares : array-like
             Shares of people who react.
-        feature_cost : array-like or mapping, optional
+        feature_cost : array-like, mapping or Actions, optional
             Costs of features, the same for every model.
         metric : str
             Name of a scikit-learn scorer of classes.

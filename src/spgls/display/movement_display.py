@@ -109,7 +109,7 @@ class MovementDisplay(Display):
             Goals: the prediction each provider would like.
         gamma : float or array-like of shape (m,), optional
             Strength of the providers; by default the one that the estimator was fitted for.
-        feature_cost : array-like or mapping, optional
+        feature_cost : array-like, mapping or Actions, optional
             As in :func:`predict_attacked`; by default those that the estimator was fitted for.
         feature_names : list of str, optional
             Names of the features; by default those of the columns.

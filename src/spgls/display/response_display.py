@@ -80,7 +80,7 @@ class ResponseDisplay(Display):
             Goals; by default those of the estimator's ``goal``.
         gamma : float or array-like of shape (m,), optional
             Strength of the providers; by default the one that the estimator was fitted for.
-        feature_cost : array-like or mapping, optional
+        feature_cost : array-like, mapping or Actions, optional
             As in :func:`predict_attacked`; by default those that the estimator was fitted for.
 
         Returns

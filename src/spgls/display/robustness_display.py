@@ -116,7 +116,7 @@ class RobustnessDisplay(Display):
         gamma : float, optional
             Strength of the strategic providers, the same for every model. By default the one at
             which they close half of their gaps against the first model.
-        feature_cost : array-like or mapping, optional
+        feature_cost : array-like, mapping or Actions, optional
             Costs of features, the same for every model, as in :func:`predict_attacked`.
         sample_weight : array-like of shape (m,), optional
             Weights of the rows.

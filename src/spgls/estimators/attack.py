@@ -57,7 +57,7 @@ def predict_attacked(
     budget : float or array-like of shape (m,), optional
         For classifiers, in place of a strength: what the decision is worth. Providers move to the
         boundary, and only if that costs less. Zero is honest.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Cost per squared unit of change of each feature of the linear model, ``inf`` for immutable
         ones, or such costs by column name. By default one, or with ``gamma="auto"`` the costs that
         the model was fitted against. In a Pipeline the features are those that the last step sees.
@@ -159,7 +159,7 @@ def best_response(
         In place of a strength, against a classifier, as in :func:`predict_attacked`.
     intercept : float
         Intercept beside coefficients; a model has its own.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         As in :func:`predict_attacked`.
 
     Returns

@@ -58,7 +58,7 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         What providers want: ``Wants("approved")``, :class:`Opposite`, or a function of the labels
         that returns the class each would like. By default everyone wants the second of
         ``classes_``, unless ``fit`` is given ``z``.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Cost per squared unit of change, ``inf`` for features that cannot be changed; or such costs
         by column name, as in :class:`StackelbergRegressor`.
     fit_intercept : bool

@@ -56,7 +56,7 @@ class StackelbergRegressorCV(CrossValidated, StackelbergRegressor):
     goal : callable, optional
         Goals as a function of the labels, applied once to all of them. Without it ``fit`` needs
         ``z``.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         As in :class:`StackelbergRegressor`; costs are the same for candidates and worlds.
     fit_intercept : bool
         Whether to fit an intercept, which nobody can manipulate.

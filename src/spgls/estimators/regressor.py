@@ -73,10 +73,11 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         Goals as a function of the labels, such as ``Floor(250)``; see :class:`Floor`,
         :class:`Cap`, :class:`Shift`, :class:`Scale` and :class:`Constant`. Without it ``fit`` needs
         ``z``.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Cost per squared unit of change, ``inf`` for features that cannot be changed; or such costs
         by column name: the exact name, else the part after ``__`` that a ColumnTransformer leaves,
-        else the name before ``_`` of a one-hot group. Columns not named cost one.
+        else the name before ``_`` of a one-hot group. Columns not named cost one. Or a matrix of
+        costs, or what people can do: :class:`Actions`, and :class:`Switches` in a mapping.
     fit_intercept : bool
         Whether to fit an intercept, which nobody can manipulate.
     ridge : float
@@ -113,8 +114,8 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
     gamma_rule_ : str
         Where ``gamma_`` comes from: ``"given"``, or by which rule it was measured and how
         accurately.
-    feature_cost_ : ndarray of shape (n,)
-        Cost of each feature.
+    feature_cost_ : ndarray of shape (n,), or Moves
+        Cost of each feature; or what people can do, where that is more than one cost a feature.
     objective_ : float
         Learner's sum of squares in the population, with the ridge term; against a range the worst.
     binding_ : tuple of Population

@@ -74,7 +74,7 @@ def make_attacked_scorer(
         Name of a scikit-learn scorer, or one from ``make_scorer``: of numbers, or for classifiers
         of classes or scores, such as ``"accuracy"``, ``"balanced_accuracy"``, ``"roc_auc"``,
         ``"precision"`` and ``"recall"``. By name the second class is the positive one.
-    feature_cost : array-like or mapping, optional
+    feature_cost : array-like, mapping or Actions, optional
         As in :func:`predict_attacked`: taken from the model that is scored with ``gamma="auto"``
         only.
 

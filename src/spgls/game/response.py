@@ -136,9 +136,9 @@ def movement(
         Strength of the providers; small is strong, ``inf`` is honest.
     intercept : float
         Intercept of the model; providers cannot change it.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Cost per squared unit of change, ``inf`` for immutable features, or such costs by column
-        name. One by default.
+        name. One by default. Or a matrix of costs, or actions, as in :func:`solve`.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def gamma_from_pull(pull: Number, coef: Numbers, feature_cost: Costs | None = No
         Share between 0 and 1, both excluded: ``alpha/(1 + alpha)``.
     coef : array-like of shape (n,)
         Coefficients of the model they face; a Series, if costs are given by the names in its index.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Cost of each feature; see :func:`movement`.
 
     Returns

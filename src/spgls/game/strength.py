@@ -110,7 +110,7 @@ def estimate_gamma(
         Goals: the prediction each provider would have liked.
     coef, intercept : array-like of shape (n,), float
         The model they reacted to.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Cost per squared unit of change, ``inf`` for immutable features, or such costs by column
         name. One by default. Sets the unit of gamma; whether it fits is tested.
     confidence : float

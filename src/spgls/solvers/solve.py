@@ -146,9 +146,10 @@ def solve(
         over the range is made as small as possible.
     fit_intercept : bool
         Whether the predictor has an intercept, which nobody can manipulate.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Cost per squared unit of change, ``inf`` for features that cannot be changed, or such costs
-        by column name. One by default.
+        by column name. One by default. Or a symmetric positive definite matrix, or what people can
+        do: :class:`Actions`, and :class:`Switches` in a mapping.
     sample_weight : array-like of shape (m,), optional
         Weights of the rows, not negative.
     ridge : float

@@ -48,7 +48,7 @@ def explain_solver(
         Whom to play against; a sequence for :func:`solve_path`.
     fit_intercept : bool
         As in :func:`solve`; of no influence.
-    feature_cost : array-like of shape (n,) or mapping, optional
+    feature_cost : array-like of shape (n,) or (n, n), mapping or Actions, optional
         Costs of features; those that are infinite make the game smaller.
     ridge : float
         As in :func:`solve`.
