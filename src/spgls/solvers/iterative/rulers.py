@@ -96,7 +96,9 @@ class Rulers:
             return self.turned
         turn = free.wrong(self.least)
         if self.blur > 0.0:
-            turn += self.blur * (free.stretch + sqrt(free.rank) / (self.least or EPS))
+            layout = self.data.layout
+            rounded = 0 if layout.exact is None else sum(~layout.exact[layout.immutable])
+            turn += self.blur * (free.stretch + sqrt(rounded) / (self.least or EPS))
         return turn
 
     @property
