@@ -20,6 +20,7 @@ from spgls import (
     Actions,
     Between,
     Floor,
+    GameStatistics,
     Population,
     StackelbergClassifier,
     StackelbergClassifierCV,
@@ -33,6 +34,7 @@ from spgls import (
     estimate_gamma,
     explain_solver,
     gamma_from_pull,
+    levers,
     make_attacked_scorer,
     movement,
     predict_attacked,
@@ -617,6 +619,18 @@ def test_refused_without_names():
         Actions({})
     with pytest.raises(TypeError, match=r"effects\['sport'\] must be a mapping"):
         Actions({"sport": 3.0})
+
+
+def test_refused_where_columns_cannot_be_combined(insured):
+    X, y = insured
+    with pytest.raises(ValueError, match="one number a feature where levers"):
+        levers(X, y, y - 5.0, 20.0, feature_cost=NAMED)
+    sums = GameStatistics.from_data(X, y, y - 5.0)
+    with pytest.raises(ValueError, match="one number a feature where only sums"):
+        sums.solve(20.0, feature_cost=NAMED)
+    one = Actions({"sport": {"bmi": -2.0}}, others=3.0)
+    plain = sums.solve(20.0, feature_cost=[3.0, 0.25, *[3.0] * 5])
+    np.testing.assert_allclose(sums.solve(20.0, feature_cost=one).coef, plain.coef)
 
 
 def test_names_of_tables_are_used():
