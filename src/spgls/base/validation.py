@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from spgls.base.devices import on_host
 from spgls.base.types import Vector
 
 __all__ = [
@@ -225,7 +226,7 @@ def as_numbers(value: Any, name: str, what: str = "an array of numbers") -> np.n
             "Drop such rows, or impute them with .filled(), first."
         )
     try:
-        array = np.asarray(value)
+        array = np.asarray(on_host(value))
     except Exception as error:
         if hasattr(value, "__array__"):
             # A tensor on another device, or one with a gradient, says what to do about it.

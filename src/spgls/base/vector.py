@@ -11,13 +11,22 @@ from spgls.base.types import Array, Vector
 __all__ = ["dot", "leading_bits", "norm"]
 
 
+#: Entries of a piece that BLAS multiplies in the calling thread.
+_PIECE = 8192
+
+
 def dot(a: Vector, b: Vector) -> float:
     """``a'b``.
 
     OpenBLAS wakes its threads from ten thousand entries on, which takes longer than the product,
-    and leaves them spinning where the data's own kernels want to run.
+    and leaves them spinning where the data's own kernels want to run. So it gets pieces.
     """
-    return float(np.einsum("i,i->", a, b))
+    if len(a) <= _PIECE:
+        return float(a.dot(b))
+    total = 0.0
+    for at in range(0, len(a), _PIECE):
+        total += float(a[at : at + _PIECE].dot(b[at : at + _PIECE]))
+    return total
 
 
 def leading_bits(numbers: Array) -> Array:

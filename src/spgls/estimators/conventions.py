@@ -14,9 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from spgls.base.devices import on_device, place_of
 from spgls.base.frames import column_names
 from spgls.base.types import Vector
 from spgls.base.validation import as_numbers, check_rng, check_vector, describe, refuse_lazy
+from spgls.estimators.placed import place_to_follow, read_placed, read_placed_rows
 from spgls.game.classes import two_classes
 from spgls.matrix import Matrix, as_matrix, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.squares import column_squares
@@ -170,6 +172,8 @@ def read_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, A
         return matrix, labels
     refuse_lazy(X, "X", _TABLE)
     refuse_lazy(y, "y")
+    if place_to_follow(X) is not None:
+        return read_placed_rows(model, X, y)
     try:
         table, labels = validate_data(model, X, y, y_numeric=True, reset=reset, **READS)
         labels = labels.astype(np.float64, copy=False)
@@ -184,6 +188,11 @@ def read_labelled_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
     refuse_matrix_object(X, "X")
     refuse_lazy(X, "X", _TABLE)
     refuse_lazy(y, "y", "an array of labels")
+    if on_device(X):
+        raise TypeError(
+            f"X must be in the host's memory for a classifier; got {describe(X)} with "
+            f"{place_of(X)}. StackelbergRegressor and solve take it where it is."
+        )
     try:
         table, labels = validate_data(model, X, y, **READS)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -221,6 +230,9 @@ def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
         return _read_matrix_again(model, X)
     refuse_matrix_object(X, "X")
     refuse_lazy(X, "X", _TABLE)
+    if place_to_follow(X) is not None:
+        read_placed(model, X, reset=False)
+        return X
     how = READS if accept_sparse else READS | {"accept_sparse": False}
     try:
         return validate_data(model, X, reset=False, **how)

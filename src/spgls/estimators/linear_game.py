@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from spgls.base.devices import Place, is_foreign, on_host
 from spgls.base.frames import column_names, in_container_of
 from spgls.base.types import Seed, Vector
 from spgls.base.validation import check_flag, check_strength, describe
@@ -25,11 +26,18 @@ from spgls.estimators.conventions import (
     read_random_state,
 )
 from spgls.estimators.faced import fitted_strength
+from spgls.estimators.placed import (
+    as_numpy,
+    check_where_fitted,
+    like,
+    place_to_follow,
+    predict_placed,
+)
 from spgls.game.between import Between, read_between
 from spgls.game.costs import read_cost
 from spgls.game.moves import Cost, Moves
 from spgls.game.providers import Population, PopulationRange, Provider
-from spgls.game.response import check_pull, strength_at
+from spgls.game.response import check_pull, shifted, strength_at
 from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData, read_null_space
 from spgls.reduction.game_sums import GameSums
@@ -207,7 +215,8 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """Solve one game, and keep what came of it."""
         controls = replace(plan.controls, callback=progress.on_step)
         (solution,) = play(plan.solver, data, [plan.population], plan.ridge, controls)
-        self._keep(solution, plan.gamma, data.layout.given_cost, table.dtype)
+        place = place_to_follow(table)
+        self._keep(solution, plan.gamma, data.layout.given_cost, data.matrix.dtype, place)
         self._complete(plan.population, data, table)
         progress.end()
         return solution
@@ -265,14 +274,21 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
         return pull
 
-    def _keep(self, solution: Solution, gamma: Any, cost: Cost, dtype: Any) -> None:
-        """Set the fitted attributes."""
+    def _keep(
+        self,
+        solution: Solution,
+        gamma: Any,
+        cost: Cost,
+        dtype: np.dtype[Any],
+        place: Place | None,
+    ) -> None:
+        """Set the fitted attributes, arrays where the rows are."""
         reach = Provider(solution.coef, 0.0, np.inf, cost).reach
         self.gamma_ = _strengths(gamma)
         self.alpha_ = reach / self.gamma_
-        self.coef_ = solution.coef.astype(dtype, copy=False)
+        self.coef_ = like(place, solution.coef.astype(dtype, copy=False))
         self.intercept_ = dtype.type(solution.intercept)
-        self.feature_cost_ = np.ones(self.n_features_in_) if cost is None else cost
+        self.feature_cost_ = like(place, np.ones(self.n_features_in_) if cost is None else cost)
         self.objective_ = solution.objective
         self.binding_, self.regret_ = solution.binding, solution.regret
         self.status_ = solution.status
@@ -284,6 +300,11 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _said(self, X: Any) -> tuple[Any, Predictions]:
         """Rows for a fitted model, and ``w'x + b`` of each."""
         check_is_fitted(self)
+        place = place_to_follow(X)
+        if place is not None:
+            return X, predict_placed(self, X, place)
+        if is_foreign(self.coef_):
+            check_where_fitted(self, X)
         table = read_again(self, X)
         return table, linear_of(self, table)
 
@@ -300,6 +321,8 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _moved(self, X: Any, table: Any, step: Vector, direction: Vector) -> Any:
         """Rows after each has moved, in the container of ``X``."""
+        if is_foreign(table):
+            return shifted(table, step, direction)
         moved = table + np.outer(step, direction)
         return in_container_of(X, moved.astype(table.dtype, copy=False))
 
@@ -307,8 +330,9 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """The provider who faces this model."""
         own = gamma is None
         strength = fitted_strength(self.gamma_) if own else check_strength(gamma, m)
-        coef = self.coef_.astype(np.float64, copy=False)
-        return Provider(coef, float(self.intercept_), strength, self.feature_cost_)
+        coef = np.asarray(on_host(self.coef_), dtype=np.float64)
+        cost: Cost = as_numpy(self.feature_cost_)
+        return Provider(coef, float(self.intercept_), strength, cost)
 
     def get_metadata_routing(self) -> Any:
         """Tell scikit-learn which metadata this estimator wants; without a goal it wants ``z``.

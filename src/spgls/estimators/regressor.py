@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.column_groups import ColumnGroups, read_column_groups
+from spgls.base.devices import is_foreign, on_host
 from spgls.base.frames import column_names
 from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, check_weight
@@ -28,6 +29,7 @@ from spgls.estimators.conventions import (
     with_callbacks,
 )
 from spgls.estimators.linear_game import HONEST, LinearGame, Predictions, RandomState, Targets
+from spgls.estimators.placed import like, place_to_follow
 from spgls.estimators.summary import Summary, summarise
 from spgls.game.between import Between
 from spgls.game.costs import Costs
@@ -274,8 +276,9 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         game = sums.game(self._layout(sums.n_features, sums.names))
         plan, rule = terms.plan(game)
         (solution,) = play_sums(game, [plan.population], plan.ridge, plan.controls.tol)
-        dtype = rows.table.dtype if known is None else self.coef_.dtype
-        self._keep(solution, plan.gamma, game.layout.given_cost, dtype)
+        dtype = matrix.dtype if known is None else np.asarray(on_host(self.coef_)).dtype
+        cost = game.layout.given_cost
+        self._keep(solution, plan.gamma, cost, dtype, place_to_follow(rows.table))
         self.gamma_rule_, self.statistics_ = rule, sums
         warn_of_status(solution, direct=True)
         return self
@@ -306,6 +309,11 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         table, labels = read_rows(self, X, y, reset=reset)
         goals = read_goals(z, labels) if goal is None else goals_of(goal, labels)
         return Targets(table, labels, goals, check_weight(sample_weight, table.shape[0]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
 
     def predict(self, X: Table | Matrix) -> Predictions:
         """Predict rows as they are.
@@ -350,10 +358,11 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         -------
         ndarray of shape (m,)
         """
-        before = np.asarray(self.predict(X), dtype=np.float64)
+        before = np.asarray(on_host(self.predict(X)), dtype=np.float64)
         goals = goals_for(self.goal, len(before), z, y)
         provider = self._facing(gamma, len(before))
-        return provider.induced(before, goals)
+        said: Vector = like(place_to_follow(X), provider.induced(before, goals))
+        return said
 
     def best_response(
         self,
@@ -380,7 +389,12 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         table = self._dense_rows(X)
         goals = goals_for(self.goal, table.shape[0], z, y)
         provider = self._facing(gamma, table.shape[0])
-        step = provider.step(table @ provider.coef + provider.intercept, goals)
+        linear = (
+            provider.predict(as_matrix(table))
+            if is_foreign(table)
+            else (table @ provider.coef + provider.intercept)
+        )
+        step = provider.step(linear, goals)
         return self._moved(X, table, step, provider.direction)
 
     def summary(

@@ -12,10 +12,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from spgls.base.devices import on_host
 from spgls.base.frames import data_frame
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_count, check_vector, check_weight
 from spgls.estimators.conventions import read_random_state
+from spgls.estimators.placed import as_numpy
 from spgls.game.costs import one_per_column
 from spgls.game.errors import ErrorMeans, error_from_goals, error_of_mean
 from spgls.game.goals import check_goal, goals_of
@@ -268,8 +270,8 @@ def summarise(
     return Summary(
         model=type(model).__name__,
         feature_names=_names(model),
-        coef=np.asarray(model.coef_, dtype=np.float64),
-        feature_cost=one_per_column(model.feature_cost_, len(model.coef_)),
+        coef=np.asarray(on_host(model.coef_), dtype=np.float64),
+        feature_cost=one_per_column(as_numpy(model.feature_cost_), model.n_features_in_),
         actions=_per_unit(model),
         intercept=float(model.intercept_),
         gamma=np.atleast_1d(model.gamma_)[finite],
@@ -362,7 +364,7 @@ def _per_unit(model: Any) -> dict[str, float]:
 def _names(model: Any) -> tuple[str, ...]:
     """Names of the features, or their numbers."""
     names = getattr(model, "feature_names_in_", None)
-    numbers = (f"x{j}" for j in range(len(model.coef_)))
+    numbers = (f"x{j}" for j in range(model.n_features_in_))
     return tuple(numbers if names is None else map(str, names))
 
 

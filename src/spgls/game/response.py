@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from spgls.base.devices import check_one_place, is_foreign, place_of
 from spgls.base.frames import column_names, in_container_of, index_names
 from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import (
@@ -348,6 +349,7 @@ def _provider(
     table: str = "X",
 ) -> tuple[Matrix, Provider, Vector]:
     """The rows of a table, the provider who faces a model, and the goals."""
+    check_one_place(X, z=z, coef=coef, gamma=gamma)
     matrix = as_matrix(X, table)
     m, n = matrix.shape
     row, column = f"row of {table}", f"column of {table}"
@@ -372,7 +374,12 @@ def _dense_only(X: Any, name: str, alternative: str) -> Any:
 
 
 def shifted(X: Any, step: Vector, direction: Vector) -> Any:
-    """``X + step direction'`` in the container of ``X``."""
+    """``X + step direction'`` in the container of ``X``, and where ``X`` is."""
+    if is_foreign(X):
+        place = place_of(X)
+        with place.memory():
+            moved = place.put(step)[:, None] * place.put(direction)[None, :]
+            return X + place.xp.astype(moved, X.dtype)
     values = np.asarray(X)
     dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
     moved = (values + np.outer(step, direction)).astype(dtype, copy=False)

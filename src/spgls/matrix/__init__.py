@@ -14,7 +14,7 @@ from spgls.matrix.protocol import Matrix
 from spgls.matrix.solved import SolvedMatrix
 from spgls.matrix.sparse import SparseMatrix
 from spgls.matrix.squares import column_squares, longest_row
-from spgls.matrix.work import Work
+from spgls.matrix.work import DeviceRates, Work
 
 __all__ = [
     "BLOCK_BYTES",
@@ -23,6 +23,7 @@ __all__ = [
     "BlockedMatrix",
     "Change",
     "DenseMatrix",
+    "DeviceRates",
     "FreeColumns",
     "Matrix",
     "ProjectedMatrix",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from spgls.base.devices import is_foreign, on_device
 from spgls.base.validation import as_numbers, column_label, describe
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.protocol import VERBS, Matrix
@@ -29,7 +30,8 @@ def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
     X : array-like, data frame, SciPy sparse matrix or array, or Matrix, of shape (m, n)
         Floating point data of any width is kept as it is; integers and truth values are
         converted once; sparse formats other than CSR and CSC are converted to CSR once. An object
-        with all verbs of :class:`~spgls.matrix.Matrix` is returned as it is.
+        with all verbs of :class:`~spgls.matrix.Matrix` is returned as it is. Arrays of PyTorch,
+        CuPy and JAX on a device stay there, dense or in CSR format.
     name : str
         How errors call it.
     check_finite : bool
@@ -51,6 +53,8 @@ def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
         matrix = _dense(X, name)
     elif sp.issparse(X):
         matrix = _sparse(X, name)
+    elif is_foreign(X):
+        matrix = _foreign(X, name)
     elif _is_matrix(X, name):
         matrix = X
         _check_shape(matrix.shape, name)
@@ -109,6 +113,19 @@ def _is_matrix(X: Any, name: str) -> bool:
             "from spgls.matrix.BlockedMatrix."
         )
     return True
+
+
+def _foreign(X: Any, name: str) -> Matrix:
+    """Data of another array library: by NumPy where that sees its memory, else where it is."""
+    _check_shape(tuple(X.shape), name)
+    if on_device(X):
+        from spgls.matrix.device import device_matrix
+
+        return device_matrix(X, name)
+    if str(getattr(X, "layout", "")) == "torch.sparse_csr":
+        parts = (part.numpy() for part in (X.values().detach(), X.col_indices(), X.crow_indices()))
+        return _sparse(sp.csr_array(tuple(parts), shape=tuple(X.shape)), name)
+    return _dense(X.detach() if hasattr(X, "detach") else X, name)
 
 
 def _dense(X: Any, name: str) -> DenseMatrix:

@@ -11,7 +11,12 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
-from spgls.matrix.squares import column_squares, cross_and_squares, total_square
+from spgls.matrix.squares import (
+    column_squares,
+    cross_and_squares,
+    head_spread,
+    total_square,
+)
 
 __all__ = ["ROUNDING", "ProjectedMatrix", "ScaledMatrix", "flush_columns", "range_basis"]
 
@@ -212,8 +217,7 @@ def _large_means(matrix: ScaledMatrix) -> Vector | None:
     shift = data.typical_row(None if matrix.row is None else matrix.row**2)
     if shift is None:
         return None
-    _, sample = next(data.row_panels(min(256, block_length(data.shape[1]))))
-    spread = np.median(np.abs(sample - shift), axis=0)
+    spread = head_spread(data, min(256, block_length(data.shape[1])), shift)
     return shift if bool((np.abs(shift) > 30.0 * spread).any()) else None
 
 

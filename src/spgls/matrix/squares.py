@@ -13,6 +13,9 @@ from spgls.matrix.protocol import Matrix
 __all__ = [
     "column_squares",
     "cross_and_squares",
+    "head_largest",
+    "head_spread",
+    "head_square",
     "longest_column",
     "longest_row",
     "some_columns",
@@ -89,6 +92,34 @@ def unit_square(matrix: Matrix, row: Vector | None, column: Vector, dtype: type)
     """``B'B`` for ``B = diag(row) A diag(column)``, where the data knows a fast way; else None."""
     own = getattr(matrix, "unit_square", None)
     return None if own is None else own(row, column, dtype)
+
+
+def head_square(matrix: Matrix, count: int) -> float:
+    """Sum of squares of the first rows."""
+    own = getattr(matrix, "head_square", None)
+    if own is not None:
+        return float(own(count))
+    rows = _head(matrix, count)
+    return float(np.einsum("ij,ij->", rows, rows))
+
+
+def head_largest(matrix: Matrix, count: int) -> Vector:
+    """Largest magnitude in each column of the first rows."""
+    own = getattr(matrix, "head_largest", None)
+    return np.asarray(np.abs(_head(matrix, count)).max(axis=0) if own is None else own(count))
+
+
+def head_spread(matrix: Matrix, count: int, shift: Vector) -> Vector:
+    """Median distance of the first rows from a row, column by column."""
+    own = getattr(matrix, "head_spread", None)
+    if own is not None:
+        return np.asarray(own(count, shift))
+    return np.asarray(np.median(np.abs(_head(matrix, count) - shift), axis=0))
+
+
+def _head(matrix: Matrix, count: int) -> Array:
+    _, rows = next(matrix.row_panels(count))
+    return rows
 
 
 def dense_squares(panel: np.ndarray, weight: Vector | None, shift: Vector | None) -> Vector:

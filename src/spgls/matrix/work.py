@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["Work"]
+__all__ = ["DeviceRates", "Work"]
+
+
+@dataclass(frozen=True)
+class DeviceRates:
+    """How fast the device is that holds a matrix.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    read : float
+        Bytes a second.
+    multiply : float
+        Multiplications a second in products of matrices.
+    answer : float
+        Seconds until the smallest result is on the host.
+    """
+
+    name: str
+    read: float
+    multiply: float
+    answer: float
 
 
 @dataclass(frozen=True)
@@ -29,6 +51,8 @@ class Work:
         What the squares of all columns take, where some are free.
     wait : float
         Seconds that the rows of one pass take to come, whatever they are needed for.
+    device : DeviceRates, optional
+        Speed of the device that holds it; none where the host does.
     """
 
     rows: int
@@ -41,6 +65,7 @@ class Work:
     free: int = 0
     moments: float = 0.0
     wait: float = 0.0
+    device: DeviceRates | None = None
 
     def of_columns(self, count: int) -> Work:
         """The same for some of the columns; a pass still reads all of them."""

@@ -82,7 +82,13 @@ class ColumnReduction(Reduction):
 
 
 def reduce_moments(
-    layout: Layout, moment: Array, origin: Origin, rows: int, account: Account | None = None
+    layout: Layout,
+    moment: Array,
+    origin: Origin,
+    rows: int,
+    account: Account | None = None,
+    *,
+    decompose: Callable[[Array], tuple[Vector, Array]] = eigen,
 ) -> ColumnReduction | None:
     """Reduce through second moments; None where their digits cannot decide a rank.
 
@@ -98,6 +104,8 @@ def reduce_moments(
         How many rows were added up, at most.
     account : Account, optional
         How wrong the moments may be, where that does not follow from their sizes.
+    decompose : callable
+        Eigenvalues and eigenvectors of a symmetric matrix.
     """
     n, k = layout.columns, len(layout.changeable)
     if k == 0:
@@ -125,7 +133,7 @@ def reduce_moments(
     scale = scale[layout.changeable]
     if layout.price is not None:
         scale = scale * layout.price
-    d, vectors = eigen(kept[:k, :k])
+    d, vectors = decompose(kept[:k, :k])
     lowest = float(d[0])
     cut = 4 * k * EPS * max(float(scale.max()) ** 2, float(d[-1]))
     seen = d > cut

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.linalg import lstsq
 
+from spgls.base.devices import check_one_place
 from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
 from spgls.base.types import EPS, Array, Vector
@@ -104,6 +105,7 @@ class GameData:
         null_space: Any = "use",
     ) -> GameData:
         """Validate what a user passed."""
+        check_one_place(X, y=y, z=z, sample_weight=sample_weight)
         given = as_matrix(X, check_finite=False)
         m, n = given.shape
         labels = check_vector(y, "y", m, "row of X")
@@ -245,8 +247,7 @@ class GameData:
         """``P``, what it leaves of ``S^{1/2}[y, z]``, and free coefficients of what it removes."""
         targets = times(self.root_weight, np.array(self.centred).T)
         (m, n), f = self.matrix.shape, len(self.layout.immutable)
-        fits = basis_bytes(m, f) <= max(_SMALL_BASIS, _BASIS_SHARE * available_memory())
-        if not f or (takes_basis(self.matrix.work.of_columns(n - f)) and fits):
+        if not f or (takes_basis(self.matrix.work.of_columns(n - f)) and _has_room(m, f)):
             return self._by_basis(targets)
         self.check_finite()
         columns = FreeColumns.of(
@@ -257,7 +258,7 @@ class GameData:
         )
         solved = SolvedProjection(columns)
         left, free = solved.split(targets)
-        if solved.poor and fits:
+        if solved.poor and _has_room(m, f):
             return self._by_basis(targets)
         return solved, left, free
 
@@ -317,8 +318,7 @@ class GameData:
     @cached_property
     def projected_targets(self) -> tuple[Array, Vector]:
         """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
-        before = times(self.root_weight, np.array(self.centred).T)
-        before = np.sqrt(np.einsum("ij,ij->j", before, before))
+        before = np.array([norm(np.asarray(times(self.root_weight, t))) for t in self.centred])
         free, targets, _ = self._first_projection
         if free.rank:
             flush_columns(targets, before, free.rank)
@@ -414,3 +414,8 @@ class GameData:
     def loss(self, residual: Vector) -> float:
         """Weighted sum of squares."""
         return dot(residual, residual if self.weight is None else self.weight * residual)
+
+
+def _has_room(m: int, columns: int) -> bool:
+    """Whether memory holds a basis of so many columns."""
+    return basis_bytes(m, columns) <= max(_SMALL_BASIS, _BASIS_SHARE * available_memory())

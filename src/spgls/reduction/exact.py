@@ -16,7 +16,7 @@ from spgls.matrix import Matrix
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import exact_dependence
-from spgls.reduction.reduction import Reduction
+from spgls.reduction.reduction import Reduction, eigen
 from spgls.reduction.rows import reduce_rows_by_gram, reduce_rows_by_qr
 from spgls.reduction.sums import few_rows_with
 
@@ -26,6 +26,8 @@ Engine = Literal["gram", "qr"]
 
 #: Up to so many columns a triangular factor of their number is always affordable.
 _MODERATE = 256
+#: Order of matrices from which on a device may decompose them.
+_LARGE = 400
 
 
 def reduce_spectral(
@@ -70,7 +72,12 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
         return None
     moment = moment_of(data, [(slice(None), data.matrix)])
     data.check_finite(moment)
-    return reduce_moments(data.layout, moment, data.origin, data.matrix.shape[0])
+    own = getattr(data.matrix, "decompose", None)
+    # A device that holds the data is faster at large matrices than the host.
+    decompose = eigen if own is None or len(moment) < _LARGE else own
+    return reduce_moments(
+        data.layout, moment, data.origin, data.matrix.shape[0], decompose=decompose
+    )
 
 
 def reduce_by_qr(data: GameData) -> ColumnReduction:

@@ -140,6 +140,11 @@ def few_rows_with(
     """
     n = matrix.shape[1]
     width = n + beside.shape[1]
+    own = getattr(matrix, "triangle", None)
+    if own is not None:
+        # The data factors itself, where it is.
+        factor: Array = own(beside, root, row)
+        return np.vstack([few, factor]) if few.size else factor
     for some, panel in matrix.row_panels(block_length(width, at_least=2 * width)):
         block = np.empty((panel.shape[0], width))
         np.subtract(panel, 0.0 if row is None else row, block[:, :n])

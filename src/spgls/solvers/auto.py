@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
+from time import monotonic
 from typing import Any, ClassVar
 
 from spgls.base.machine import available_memory, threads
 from spgls.game.providers import Population, PopulationRange
-from spgls.matrix import Work
+from spgls.matrix import DeviceRates, Work
 from spgls.reduction.data import GameData
 from spgls.solvers.cost import Cost, krylov_cost, krylov_pass, spectral_cost
 from spgls.solvers.iterative.iterate import Controls
@@ -30,6 +32,8 @@ _PATIENCE = 0.6
 _BEARABLE, _WORTH = 30.0, 4.0
 #: Share of the free memory that a solve may take, and bytes that are always there.
 _SHARE, _CHECKED = 0.9, 1e8
+#: Seconds for which what is free is remembered.
+_FRESH = 0.5
 #: Rows or columns up to which a decomposition is tried where memory seemed too small for one.
 _MODERATE = 2000
 #: So few columns are squared for a proof against populations in any case; more of them, if not
@@ -78,6 +82,8 @@ class Plan:
         Bytes of free memory.
     patience : int
         Products after which an iterative choice is given up for the other, zero for never.
+    device : DeviceRates, optional
+        The device that holds the data, as fast as it was measured.
     """
 
     solver: str
@@ -86,6 +92,7 @@ class Plan:
     threads: int
     available: float
     patience: int = 0
+    device: DeviceRates | None = None
 
     @property
     def seconds(self) -> float:
@@ -110,6 +117,12 @@ class Plan:
         ]
         room = "unknown" if self.available == float("inf") else _bytes(self.available)
         lines.append(f"  for {self.threads} threads and {room} of free memory")
+        if self.device is not None:
+            lines.append(
+                f"  X stays on {self.device.name}, which reads {self.device.read / 1e9:.3g} GB/s, "
+                f"multiplies {2e-12 * self.device.multiply:.3g} Tflop/s and answers in "
+                f"{_seconds(self.device.answer)}"
+            )
         return "\n".join(lines)
 
 
@@ -142,7 +155,7 @@ def make_plan(
     exact, krylov = spectral_cost(work, games, cores), krylov_cost(work, games, cores)
     room = inf if memory is None else memory
     if memory is None and max(exact.memory, krylov.memory) > _CHECKED:
-        room = available_memory()
+        room = _free_memory(int(monotonic() / _FRESH))
     options = (
         _option("spectral", f"decompose a matrix of order {min(m, n)} ({side})", exact, room),
         _option("krylov", "multiply with the data until certified", krylov, room),
@@ -163,7 +176,13 @@ def make_plan(
         choice, reason = "krylov", "Multiplying takes less than decomposing would."
         left = _PATIENCE * exact.seconds / max(krylov_pass(work, cores), 1e-6)
         patience = max(20, int(min(left, 1e6)))
-    return Plan(choice, reason, options, cores, room, patience)
+    return Plan(choice, reason, options, cores, room, patience, work.device)
+
+
+@lru_cache(maxsize=1)
+def _free_memory(now: int) -> float:
+    """Free memory as of now: asking for it takes as long as a pass of a fast device."""
+    return available_memory()
 
 
 def _bearable(work: Work) -> float:

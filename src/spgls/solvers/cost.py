@@ -3,6 +3,8 @@
 Times are counted in what the work consists of: bytes read from memory, multiplications in BLAS or
 by index, decompositions of small matrices. The rates were fitted on one machine
 (``benchmarks/auto.py``); a faster machine is faster at all of them, so choices change little.
+A device that holds the data is another matter: what it reads and multiplies in a second was
+measured there (``Work.device``), and only what the host does goes by the host's rates.
 """
 
 from __future__ import annotations
@@ -42,6 +44,11 @@ _PASSES, _MORE_PASSES = 4.0, 4.0
 #: Factorisations of free columns on the way to a basis and its accuracy, and products with them in
 #: a projection by least squares.
 _BASES, _INNER = 20.0, 60.0
+#: Bytes a second between a device and the host, and how much longer than reading its entries a
+#: product of sparse data takes there.
+_LINK, _SCATTER = 1e10, 5.0
+#: Seconds that a device takes for each column of a decomposition.
+_DEVICE_STEP = 1e-5
 #: Growth of speed with the number of cores: of memory, and of everything else.
 _MEMORY_GROWTH, _GROWTH = 0.7, 0.9
 
@@ -70,7 +77,15 @@ def spectral_cost(work: Work, games: int, threads: int) -> Cost:
         extra = 2.0 * work.free**3 / (_DECOMPOSE * cores)
         fixed = 8.0 * 4.0 * (everything**2 - side**2)
     reduce = extra + square / 2 / rate + bring * work.entries / cores
+    if work.device is not None and m >= n:
+        # Squared where it is; only the squares travel.
+        reduce = extra + square / work.device.multiply + 2 * work.bytes / work.device.read
+        reduce += 8.0 * side**2 / _LINK
+    elif work.device is not None:
+        reduce += 8.0 * m * n / _LINK
     decompose = decomposition_seconds(side, threads)
+    if work.device is not None and n <= m:
+        decompose = min(decompose, _DEVICE_STEP * side + 4 * side**3 / work.device.multiply)
     small = _GAME + _FURTHER_GAME * (games - 1)
     # The square, its vectors and room to find them; rows are squared in pieces of columns.
     squares = 4.9 if m < n else 4.0
@@ -110,6 +125,9 @@ def free_cost(work: Work, threads: int) -> FreeCost:
 def _read(work: Work, threads: int) -> float:
     """Seconds of one product with the data alone."""
     cores = float(threads**_GROWTH)
+    if work.device is not None:
+        scatter = _SCATTER if work.by_index else 1.0
+        return 1.1 * scatter * work.bytes / work.device.read + work.device.answer
     if work.by_index:
         return max(work.entries / (_FETCH * cores), work.wait)
     read = 1.2 * work.bytes / (_READ * float(threads**_MEMORY_GROWTH))

@@ -13,10 +13,11 @@ from typing import overload
 
 import numpy as np
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import Vector
 from spgls.base.vector import dot
 from spgls.game.between import Between
 from spgls.game.providers import Population, PopulationRange
+from spgls.matrix.squares import head_largest, head_square
 from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout
@@ -142,11 +143,12 @@ def units_of(data: GameData) -> Units | None:
     Data whose largest numbers have no square in double precision is refused.
     """
     count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
-    _, rows = next(data.matrix.row_panels(count))
-    if data.layout.price is None and _plain(data, rows):
+    if data.layout.price is None and _plain(data, count):
         return None
     target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
-    largest = max(float(rows.max(initial=0.0)), -float(rows.min(initial=0.0)))
+    with np.errstate(invalid="ignore"):
+        columns = head_largest(data.matrix, count)
+    largest = float(columns.max(initial=0.0))
     if target * sqrt(len(data.y)) > _MOST:
         raise ValueError(
             f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
@@ -164,8 +166,7 @@ def units_of(data: GameData) -> Units | None:
         )
     size, price = largest, data.layout.price
     if price is not None:
-        own = np.abs(rows[:, data.layout.changeable]).max(axis=0, initial=0.0)
-        size = float((own * price).max(initial=0.0))
+        size = float((columns[data.layout.changeable] * price).max(initial=0.0))
     return _units_for(target, size)
 
 
@@ -184,11 +185,12 @@ def _units_for(target: float, size: float) -> Units | None:
     return Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))
 
 
-def _plain(data: GameData, rows: Array) -> bool:
+def _plain(data: GameData, count: int) -> bool:
     """Whether sums of squares say at once that nothing is out of the ordinary."""
+    m, n = data.matrix.shape
     with np.errstate(all="ignore"):
-        sums = dot(data.y, data.y) + dot(data.z, data.z), float(np.einsum("ij,ij->", rows, rows))
-    return all(len(data.y) * rows.size * _SMALL**2 < one < _LARGE**2 for one in sums)
+        sums = dot(data.y, data.y) + dot(data.z, data.z), head_square(data.matrix, count)
+    return all(m * min(count, m) * n * _SMALL**2 < one < _LARGE**2 for one in sums)
 
 
 def _to_one(size: float, most: int) -> float:

@@ -55,8 +55,8 @@ class Targets:
     ----------
     matrix : LinearMap
         ``PA`` of Theorem A.
-    y, z : ndarray of shape (m,)
-        Projected labels and goals.
+    targets : ndarray of shape (m, 2)
+        Projected labels and goals, ``y`` and ``z``.
 
     Attributes
     ----------
@@ -70,12 +70,14 @@ class Targets:
         Passes over the data so far.
     """
 
-    def __init__(self, matrix: LinearMap, y: Vector, z: Vector) -> None:
+    def __init__(self, matrix: LinearMap, targets: Array) -> None:
+        both = np.ascontiguousarray(targets.T)
+        y, z = both
         self.matrix, self.y, self.z = matrix, y, z
         self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
         centre = z / 2 - y
         if matrix.fused:
-            products = matrix.measured_cross(np.array([y, z]).T)
+            products = matrix.measured_cross(both.T)
             self.p_y, self.p_z = np.ascontiguousarray(products.T)
             self.slope: Vector = self.p_z / 2 - self.p_y
         else:

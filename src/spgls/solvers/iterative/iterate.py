@@ -183,9 +183,8 @@ class Run:
 def sphere_problem(data: GameData, gamma: float) -> SphereProblem:
     """The sphere problem of Theorem A on a game's data, without forming anything."""
     targets, _ = data.projected_targets
-    y, z = np.ascontiguousarray(targets.T)
     with np.errstate(over="ignore", invalid="ignore"):
-        problem = SphereProblem(Targets(data.projected, y, z), gamma)
+        problem = SphereProblem(Targets(data.projected, targets), gamma)
     data.check_finite(problem.g)
     return problem
 

@@ -1,0 +1,309 @@
+"""CUDA C of our own products: sums in double precision, each row read once.
+
+Macros say what is compiled: ``T`` the type of the data, ``V`` entries of a load, ``W`` columns
+multiplied, and more for single kernels. Sums over rows are left as a few partial ones, which
+``add_up`` adds in a fixed order: results do not depend on which multiprocessor was first. Sparse
+products down the columns are the exception: they add by atomic operations.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COMMON", "CROSS", "GRAM", "SPARSE"]
+
+#: Adding up, and products of dense rows with a vector.
+COMMON = r"""
+typedef long long big;
+struct __align__(sizeof(T) * V) pack { T at[V]; };
+
+// out[j] = sum over c of part[c][j].
+extern "C" __global__ void add_up(const double* part, int parts, big length, double* out) {
+    big j = (big)blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= length) return;
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    int c = 0;
+    for (; c + 4 <= parts; c += 4)
+        for (int k = 0; k < 4; k++) sum[k] += part[(c + k) * length + j];
+    for (; c < parts; c++) sum[0] += part[c * length + j];
+    out[j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+// out[i][w] = X[i] v[w], a warp for each row.
+extern "C" __global__ void apply(
+    const T* X, big m, int n, big ld, const double* v, double* out) {
+    int lane = threadIdx.x & 31;
+    big warp = ((big)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
+    big warps = ((big)gridDim.x * blockDim.x) >> 5;
+    int packs = n / V;
+    for (big i = warp; i < m; i += warps) {
+        const pack* row = (const pack*)(X + i * ld);
+        double sum[W + 1];
+        for (int w = 0; w < W; w++) sum[w] = 0.0;
+        #pragma unroll 4
+        for (int k = lane; k < packs; k += 32) {
+            pack x = row[k];
+            for (int w = 0; w < W; w++)
+                for (int e = 0; e < V; e++) sum[w] += (double)x.at[e] * v[(big)w * n + k * V + e];
+        }
+        for (int w = 0; w < W; w++) {
+            for (int d = 16; d; d >>= 1) sum[w] += __shfl_xor_sync(~0u, sum[w], d);
+            if (lane == 0) out[i * W + w] = sum[w];
+        }
+    }
+}
+"""
+
+#: Products down the columns, with or without squared lengths, for rows in any number of parts.
+CROSS = r"""
+// part[c][w] = sum over rows of u[w][i] X[i], and with SQUARES one line more: of weight[i] X[i]^2.
+extern "C" __global__ void cross(
+    const T* X, big m, int n, big ld, const double* u, const double* weight, double* part) {
+    int pack_at = blockIdx.x * blockDim.x + threadIdx.x;
+    big parts = (big)gridDim.y * blockDim.y, own = (big)blockIdx.y * blockDim.y + threadIdx.y;
+    if (pack_at >= n / V) return;
+    big each = (m + parts - 1) / parts, first = own * each;
+    big stop = first + each < m ? first + each : m;
+    double sum[W + SQUARES][V];
+    for (int w = 0; w < W + SQUARES; w++)
+        for (int e = 0; e < V; e++) sum[w][e] = 0.0;
+    #pragma unroll 8
+    for (big i = first; i < stop; i++) {
+        pack x = ((const pack*)(X + i * ld))[pack_at];
+        double s = 1.0;
+        if (SQUARES && weight) s = weight[i];
+        for (int e = 0; e < V; e++) {
+            double a = (double)x.at[e];
+            for (int w = 0; w < W; w++) sum[w][e] += u[(big)w * m + i] * a;
+            if (SQUARES) sum[W + SQUARES - 1][e] += s * a * a;
+        }
+    }
+    for (int w = 0; w < W + SQUARES; w++)
+        for (int e = 0; e < V; e++)
+            part[(own * (W + SQUARES) + w) * n + (big)pack_at * V + e] = sum[w][e];
+}
+"""
+
+#: ``X' M X v``, and what ``M`` leaves along its basis behind it: each row is brought to shared
+#: memory once, and used twice there. A cluster of C multiprocessors shares a row; R rows are
+#: multiplied between two barriers.
+GRAM = r"""
+typedef unsigned int word;
+__device__ __forceinline__ word shared_address(const void* p) {
+    return (word)__cvta_generic_to_shared(p);
+}
+__device__ __forceinline__ void bring(void* to, const void* from, word bytes, word barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void await(word barrier, word parity) {
+    word done = 0;
+    while (!done)
+        asm volatile(
+            "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;"
+            " selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+}
+#define WARPS (THREADS / 32)
+
+extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(THREADS, 1) gram(
+    const T* X, big m, int n, big ld, const double* v, const double* factor,
+    const double* basis, int f, const double* along, double* part) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    __shared__ __align__(8) unsigned long long full[STAGES];
+    __shared__ double sums[2][R * W][WARPS];
+    __shared__ double parts[2][C][R * W];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const int rank = blockIdx.x % C, cluster = blockIdx.x / C, clusters = gridDim.x / C;
+    const int from = rank * SEGMENT;
+    const int length = n - from < SEGMENT ? (n - from > 0 ? n - from : 0) : SEGMENT;
+    const word bytes = length * (word)sizeof(T);
+    T* rows = (T*)memory;
+    double mine[W][K][V], out[W][K][V], rest[W];
+    for (int w = 0; w < W; w++) {
+        rest[w] = 0.0;
+        for (int k = 0; k < K; k++) {
+            int at = (k * THREADS + threadIdx.x) * V;
+            for (int e = 0; e < V; e++) {
+                mine[w][k][e] = at < length ? v[(big)w * n + from + at + e] : 0.0;
+                out[w][k][e] = 0.0;
+            }
+        }
+    }
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(shared_address(full + s)));
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        asm volatile("fence.proxy.async;" ::: "memory");
+    }
+    __syncthreads();
+    const big groups = (m + R - 1) / R;
+    auto load = [&](big group, int stage) {
+        if (group >= groups || !bytes) return;
+        int count = m - group * R < R ? (int)(m - group * R) : R;
+        word barrier = shared_address(full + stage);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+            :: "r"(barrier), "r"(bytes * count) : "memory");
+        for (int r = 0; r < count; r++)
+            bring(rows + ((size_t)stage * R + r) * SEGMENT, X + (group * R + r) * ld + from, bytes,
+                  barrier);
+    };
+    if (threadIdx.x == 0)
+        for (int s = 0; s < STAGES; s++) load(cluster + (big)s * clusters, s);
+    int stage = 0, parity = 0, turn = 0, before = -1;
+    for (big group = cluster; group < groups; group += clusters) {
+        const int count = m - group * R < R ? (int)(m - group * R) : R;
+        const T* held = rows + (size_t)stage * R * SEGMENT;
+        if (bytes) await(shared_address(full + stage), parity);
+        double dot[R][W];
+        for (int r = 0; r < R; r++)
+            for (int w = 0; w < W; w++) dot[r][w] = 0.0;
+        #pragma unroll
+        for (int r = 0; r < R; r++)
+            if (r < count)
+                #pragma unroll
+                for (int k = 0; k < K; k++) {
+                    int at = (k * THREADS + threadIdx.x) * V;
+                    if (at < length) {
+                        pack x = *(const pack*)(held + r * SEGMENT + at);
+                        #pragma unroll
+                        for (int e = 0; e < V; e++)
+                            for (int w = 0; w < W; w++)
+                                dot[r][w] += (double)x.at[e] * mine[w][k][e];
+                    }
+                }
+        #pragma unroll
+        for (int r = 0; r < R; r++)
+            for (int w = 0; w < W; w++) {
+                for (int d = 16; d; d >>= 1) dot[r][w] += __shfl_xor_sync(~0u, dot[r][w], d);
+                if (lane == 0) sums[turn][r * W + w][warp] = dot[r][w];
+            }
+        __syncthreads();
+        // Everybody has left the group before: its place can be filled again.
+        if (threadIdx.x == 0 && before >= 0) load(group + (big)(STAGES - 1) * clusters, before);
+        if (C > 1) {
+            if (threadIdx.x < R * W) {
+                double sum = 0.0;
+                for (int k = 0; k < WARPS; k++) sum += sums[turn][threadIdx.x][k];
+                for (int other = 0; other < C; other++) {
+                    word to;
+                    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to)
+                        : "r"(shared_address(&parts[turn][rank][threadIdx.x])), "r"(other));
+                    asm volatile("st.shared::cluster.f64 [%0], %1;"
+                        :: "r"(to), "d"(sum) : "memory");
+                }
+            }
+            asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+            asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+        }
+        #pragma unroll
+        for (int r = 0; r < R; r++) {
+            big i = group * R + r;
+            if (r >= count) continue;
+            double t[W], scale = factor ? factor[i] : 1.0;
+            for (int w = 0; w < W; w++) {
+                t[w] = 0.0;
+                if (C > 1) for (int k = 0; k < C; k++) t[w] += parts[turn][k][r * W + w];
+                else for (int k = 0; k < WARPS; k++) t[w] += sums[turn][r * W + w][k];
+                t[w] *= scale;
+                for (int q = 0; q < f; q++) t[w] -= basis[i * f + q] * along[q * W + w];
+                if (rank == 0 && threadIdx.x < f) rest[w] += basis[i * f + threadIdx.x] * t[w];
+                t[w] *= scale;
+            }
+            #pragma unroll
+            for (int k = 0; k < K; k++) {
+                int at = (k * THREADS + threadIdx.x) * V;
+                if (at < length) {
+                    pack x = *(const pack*)(held + r * SEGMENT + at);
+                    #pragma unroll
+                    for (int e = 0; e < V; e++)
+                        for (int w = 0; w < W; w++) out[w][k][e] += (double)x.at[e] * t[w];
+                }
+            }
+        }
+        before = stage;
+        turn ^= 1;
+        if (++stage == STAGES) { stage = 0; parity ^= 1; }
+    }
+    part += cluster * (big)W * (n + f);
+    for (int w = 0; w < W; w++) {
+        for (int k = 0; k < K; k++) {
+            int at = (k * THREADS + threadIdx.x) * V;
+            if (at < length)
+                for (int e = 0; e < V; e++) part[(big)w * n + from + at + e] = out[w][k][e];
+        }
+        if (rank == 0 && threadIdx.x < f) part[(big)W * n + threadIdx.x * W + w] = rest[w];
+    }
+    if (C > 1) {
+        // A neighbour may still write to the shared memory of this one.
+        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+        asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    }
+}
+"""
+
+#: The same for compressed rows, a warp for each; ``I`` is the type of the indices.
+SPARSE = r"""
+typedef long long big;
+
+extern "C" __global__ void sparse_apply(
+    const T* a, const I* column, const I* start, big m, const double* v, double* out) {
+    int lane = threadIdx.x & 31;
+    big warps = ((big)gridDim.x * blockDim.x) >> 5;
+    for (big i = ((big)blockIdx.x * blockDim.x + threadIdx.x) >> 5; i < m; i += warps) {
+        double sum[W + 1];
+        for (int w = 0; w < W; w++) sum[w] = 0.0;
+        for (big k = start[i] + lane; k < start[i + 1]; k += 32)
+            for (int w = 0; w < W; w++) sum[w] += (double)a[k] * v[(big)column[k] * W + w];
+        for (int w = 0; w < W; w++) {
+            for (int d = 16; d; d >>= 1) sum[w] += __shfl_xor_sync(~0u, sum[w], d);
+            if (lane == 0) out[i * W + w] = sum[w];
+        }
+    }
+}
+
+// out[j][w] += u[i][w] a_ij, and weight[i] a_ij^2 where there is a place for squares.
+extern "C" __global__ void sparse_cross(
+    const T* a, const I* column, const I* start, big m, const double* u, double* out,
+    const double* weight, double* squares) {
+    int lane = threadIdx.x & 31;
+    big warps = ((big)gridDim.x * blockDim.x) >> 5;
+    for (big i = ((big)blockIdx.x * blockDim.x + threadIdx.x) >> 5; i < m; i += warps) {
+        double own[W + 1];
+        for (int w = 0; w < W; w++) own[w] = u[i * W + w];
+        double s = weight ? weight[i] : 1.0;
+        for (big k = start[i] + lane; k < start[i + 1]; k += 32) {
+            double x = (double)a[k];
+            big j = column[k];
+            for (int w = 0; w < W; w++) atomicAdd(out + j * W + w, own[w] * x);
+            if (squares) atomicAdd(squares + j, s * x * x);
+        }
+    }
+}
+
+extern "C" __global__ void sparse_gram(
+    const T* a, const I* column, const I* start, big m, const double* v, const double* factor,
+    const double* basis, int f, const double* along, double* out, double* left) {
+    int lane = threadIdx.x & 31;
+    big warps = ((big)gridDim.x * blockDim.x) >> 5;
+    double rest[W + 1];
+    for (int w = 0; w < W; w++) rest[w] = 0.0;
+    for (big i = ((big)blockIdx.x * blockDim.x + threadIdx.x) >> 5; i < m; i += warps) {
+        double t[W + 1];
+        for (int w = 0; w < W; w++) t[w] = 0.0;
+        for (big k = start[i] + lane; k < start[i + 1]; k += 32)
+            for (int w = 0; w < W; w++) t[w] += (double)a[k] * v[(big)column[k] * W + w];
+        double scale = factor ? factor[i] : 1.0;
+        for (int w = 0; w < W; w++) {
+            for (int d = 16; d; d >>= 1) t[w] += __shfl_xor_sync(~0u, t[w], d);
+            t[w] *= scale;
+            for (int q = 0; q < f; q++) t[w] -= basis[i * f + q] * along[q * W + w];
+            if (lane < f) rest[w] += basis[i * f + lane] * t[w];
+            t[w] *= scale;
+        }
+        for (big k = start[i] + lane; k < start[i + 1]; k += 32)
+            for (int w = 0; w < W; w++)
+                atomicAdd(out + (big)column[k] * W + w, (double)a[k] * t[w]);
+    }
+    if (lane < f)
+        for (int w = 0; w < W; w++) atomicAdd(left + (big)lane * W + w, rest[w]);
+}
+"""

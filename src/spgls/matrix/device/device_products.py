@@ -1,0 +1,323 @@
+"""Products of dense rows on an NVIDIA device, each row read once; vectors alone travel.
+
+One copy to the device, one or two kernels, one wait: that is a pass. The fused Gram product is
+there for rows that fit on chip, where it was measured to win by 1.3 or more over two products
+(``benchmarks/gpu.py``).
+"""
+
+from __future__ import annotations
+
+from ctypes import c_int, c_longlong, c_void_p
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spgls.base.devices import Place
+from spgls.base.types import Array, Vector
+from spgls.matrix.device.cuda import Cuda, Kernel, cuda_of
+from spgls.matrix.device.cuda_source import COMMON, CROSS, GRAM
+from spgls.matrix.device.held import Held
+from spgls.matrix.protocol import RowMap
+from spgls.matrix.row_step import RowStep
+
+__all__ = ["DenseProducts", "address_of", "compiled_device"]
+
+#: What a multiprocessor of the first generation that copies rows by itself is called.
+_CAPABLE = (9, 0)
+#: Threads of a block; entries of the vectors that each can hold; rows that are too short to share.
+_THREADS, _ENTRIES, _SHORT = 512, 24, 2048
+#: Bytes of shared memory that are left for sums, and groups of rows that wait there at most.
+_RESERVED, _STAGES = 4096, 8
+#: Columns that one read multiplies at most.
+_WIDEST = 2
+#: Blocks of products down the columns for each multiprocessor, and along the rows.
+_CROSS_BLOCKS, _APPLY_BLOCKS = 4, 8
+
+
+def address_of(array: Any) -> int:
+    """Where an array begins in the device's memory."""
+    return int(array.__cuda_array_interface__["data"][0])
+
+
+def compiled_device(array: Any, place: Place) -> Cuda | None:
+    """The device that an array is on, where compiled products run there."""
+    if place.library not in ("torch", "cupy", "jax") or not hasattr(
+        array, "__cuda_array_interface__"
+    ):
+        return None
+    number = getattr(place.device, "index", getattr(place.device, "id", 0)) or 0
+    return cuda_of(int(number))
+
+
+_ROWS, _FUSED = COMMON + CROSS, COMMON + GRAM
+
+
+class _Shape(NamedTuple):
+    """How rows are shared: blocks in a cluster, rows at a time, packs for a thread, and so on."""
+
+    width: int
+    cluster: int
+    rows: int
+    packs: int
+    segment: int
+    stages: int
+
+    @classmethod
+    def of(cls, n: int, itemsize: int, width: int, room: int) -> _Shape | None:
+        """The best one for rows of this length; None where none is any good."""
+        pack = 16 // itemsize
+        if n < _SHORT:
+            return None
+        for cluster in (1, 2):
+            segment = -(-n // (32 * cluster)) * 32
+            packs = -(-segment // (pack * _THREADS))
+            # Two rows at a time where blocks have to wait for each other.
+            rows = cluster if segment * itemsize > 2**14 else 4
+            stages = min((room - _RESERVED) // (rows * segment * itemsize), _STAGES)
+            if packs * pack * width <= _ENTRIES and stages >= 2:
+                return cls(width, cluster, rows, packs, segment, stages)
+        return None
+
+
+class DenseProducts:
+    """Compiled products of one array.
+
+    Parameters
+    ----------
+    values : array of shape (m, n)
+        The data, by rows.
+    cuda : Cuda
+        Its device.
+    place : Place
+        The same, as the array library knows it.
+    held : Held
+        Copies of vectors that come with every product.
+    """
+
+    def __init__(self, values: Any, cuda: Cuda, place: Place, held: Held) -> None:
+        self._values, self._cuda, self._place, self._held = values, cuda, place, held
+        self._m, self._n = (int(size) for size in values.shape)
+        self._double = "64" in str(values.dtype)
+        self._itemsize = 8 if self._double else 4
+        interface = values.__cuda_array_interface__
+        self._address = int(interface["data"][0])
+        strides = interface.get("strides")
+        self._row = self._n if strides is None else int(strides[0]) // self._itemsize
+        pack = 16 // self._itemsize
+        aligned = self._address % 16 == 0 and self._row % pack == 0 and self._n % pack == 0
+        self._pack = pack if aligned else 1
+        # Products of one solve are in one queue.
+        self._stream = place.stream()
+        self._ready: dict[Any, Any] = {}
+
+    @classmethod
+    def of(cls, values: Any, place: Place, held: Held) -> DenseProducts | None:
+        """Products of an array; None unless rows lie together on a device that can."""
+        cuda = compiled_device(values, place)
+        if cuda is None or cuda.capability < _CAPABLE:
+            return None
+        strides = values.__cuda_array_interface__.get("strides")
+        itemsize = 8 if "64" in str(values.dtype) else 4
+        if strides is not None and (strides[1] != itemsize or strides[0] < 0):
+            return None
+        return cls(values, cuda, place, held)
+
+    @property
+    def widest(self) -> int:
+        """Columns that the fused product knows; zero where there is none."""
+        return next((width for width in (2, 1) if self._shape(width) is not None), 0)
+
+    def can_apply(self, v: Array) -> bool:
+        """Whether so few columns are better off here."""
+        return v.ndim == 1 or 0 < v.shape[1] <= _WIDEST
+
+    def can_cross(self, u: Array) -> bool:
+        """The same for the transpose."""
+        return u.ndim == 1 or u.shape[1] <= _WIDEST
+
+    def can_gram(self, v: Array, middle: RowMap | None) -> bool:
+        """The same for both at once."""
+        width = 1 if v.ndim == 1 else v.shape[1]
+        if width not in (1, 2) or self._shape(width) is None:
+            return False
+        if middle is None:
+            return True
+        few = isinstance(middle, RowStep) and (
+            middle.basis is None or middle.basis.shape[1] <= _THREADS
+        )
+        return few
+
+    def apply(self, v: Array) -> Array:
+        """``A v``."""
+        m, n, width = self._m, self._n, 1 if v.ndim == 1 else v.shape[1]
+        kernel = self._kernels(width)["apply"]
+        with self._cuda.busy:
+            self._cuda.enter()
+            stream = self._stream
+            host, numbers = self._cuda.pinned(max(width * n, width * m))
+            device = self._cuda.scratch(width * (n + m))
+            result = device + 8 * width * n
+            numbers[: width * n] = v.T.reshape(-1)
+            self._cuda.to_device(device, host, width * n, stream)
+            grid = min(-(-m // 8), _APPLY_BLOCKS * self._cuda.multiprocessors)
+            kernel((grid, 1), (256, 1), stream, *self._data(), c_void_p(device), c_void_p(result))
+            self._cuda.to_host(host, result, width * m, stream)
+            self._cuda.wait(stream)
+            return numbers[: width * m].reshape(m, *v.shape[1:]).copy()
+
+    def head_square(self, count: int) -> float:
+        """Sum of squares of the first rows."""
+        return float(self._cross(np.zeros((count, 0)), count, True, None)[0].sum())
+
+    def cross(
+        self, u: Array, *, squares: bool = False, weight: Vector | None = None
+    ) -> tuple[Array, Vector | None]:
+        """``A' u``, and squared lengths of the columns, where they are asked for."""
+        out = self._cross(u, self._m, squares, weight)
+        width = len(out) - squares
+        return out[0] if u.ndim == 1 else out[:width].T, out[width] if squares else None
+
+    def _cross(self, u: Array, m: int, squares: bool, weight: Vector | None) -> Array:
+        """The same for the first rows, a line for each column of ``u``."""
+        n, width = self._n, 1 if u.ndim == 1 else u.shape[1]
+        lines = width + squares
+        if not lines:
+            return np.zeros((0, n))
+        kernels = self._kernels(width, squares)
+        weights = None if weight is None else address_of(self._held.copy(weight))
+        across = min(256, 1 << max((n // self._pack - 1).bit_length(), 0))
+        down = 256 // across
+        tiles = -(-(n // self._pack) // across)
+        parts = max(1, min(_CROSS_BLOCKS * self._cuda.multiprocessors // tiles, -(-m // down)))
+        with self._cuda.busy:
+            self._cuda.enter()
+            stream = self._stream
+            host, numbers = self._cuda.pinned(max(width * m, lines * n))
+            device = self._cuda.scratch(width * m + parts * down * lines * n)
+            numbers[: width * m] = u.T.reshape(-1)
+            if width:
+                self._cuda.to_device(device, host, width * m, stream)
+            sums = device + 8 * width * m
+            kernels["cross"](
+                (tiles, parts),
+                (across, down),
+                stream,
+                *self._data(m),
+                c_void_p(device),
+                c_void_p(weights),
+                c_void_p(sums),
+            )
+            self._add_up(kernels["add_up"], sums, parts * down, lines * n, host, stream)
+            self._cuda.wait(stream)
+            return numbers[: lines * n].reshape(lines, n).copy()
+
+    def gram(self, v: Array, middle: RowMap | None) -> Array:
+        """``A' M A v``, each row read once."""
+        n, width = self._n, 1 if v.ndim == 1 else v.shape[1]
+        step = middle if isinstance(middle, RowStep) else None
+        factor = basis = None
+        along, f = np.zeros(0), 0
+        if step is not None and step.row is not None:
+            factor = address_of(self._held.copy(step.row))
+        if step is not None and step.basis is not None:
+            basis, along, f = address_of(self._held.copy(step.basis)), step.along, len(step.along)
+        shape = self._shape(width)
+        assert shape is not None
+        kernels, shared = self._fused(width, shape)
+        clusters = self._cuda.multiprocessors // shape.cluster
+        length, known = width * (n + f), width * n
+        with self._cuda.busy:
+            self._cuda.enter()
+            stream = self._stream
+            host, numbers = self._cuda.pinned(length)
+            device = self._cuda.scratch((1 + clusters) * length)
+            numbers[:known] = v.T.reshape(-1)
+            numbers[known:length] = along.reshape(-1)
+            self._cuda.to_device(device, host, length, stream)
+            sums = device + 8 * length
+            kernels["gram"](
+                (shape.cluster * clusters, 1),
+                (_THREADS, 1),
+                stream,
+                *self._data(),
+                c_void_p(device),
+                c_void_p(factor),
+                c_void_p(basis),
+                c_int(f),
+                c_void_p(device + 8 * known),
+                c_void_p(sums),
+                shared=shared,
+            )
+            self._add_up(kernels["add_up"], sums, clusters, length, host, stream)
+            self._cuda.wait(stream)
+            out = numbers[:length].copy()
+        if step is not None and f:
+            step.left[...] += out[known:].reshape(step.left.shape)
+        return _shape_like(out[:known], v)
+
+    def _data(self, m: int | None = None) -> tuple[Any, ...]:
+        rows = c_longlong(self._m if m is None else m)
+        return c_void_p(self._address), rows, c_int(self._n), c_longlong(self._row)
+
+    def _add_up(
+        self, kernel: Kernel, sums: int, parts: int, length: int, to: int, stream: int
+    ) -> None:
+        grid = (-(-length // 128), 1)
+        told = c_void_p(sums), c_int(parts), c_longlong(length), c_void_p(to)
+        kernel(grid, (128, 1), stream, *told)
+
+    def _shape(self, width: int) -> _Shape | None:
+        return self._shapes[width - 1]
+
+    @cached_property
+    def _shapes(self) -> tuple[_Shape | None, _Shape | None]:
+        if self._pack == 1:
+            return None, None
+        room = self._cuda.shared_memory
+        one, two = (_Shape.of(self._n, self._itemsize, width, room) for width in (1, 2))
+        return one, two
+
+    @property
+    def _macros(self) -> dict[str, Any]:
+        return {"T": "double" if self._double else "float", "V": self._pack}
+
+    def _kernels(self, width: int, squares: bool = False) -> dict[str, Kernel]:
+        key = width, squares
+        if key not in self._ready:
+            self._ready[key] = self._cuda.kernels(
+                _ROWS,
+                ("apply", "cross", "add_up"),
+                W=width,
+                SQUARES=int(squares),
+                **self._macros,
+            )
+        found: dict[str, Kernel] = self._ready[key]
+        return found
+
+    def _fused(self, width: int, shape: _Shape) -> tuple[dict[str, Kernel], int]:
+        if shape not in self._ready:
+            kernels = self._cuda.kernels(
+                _FUSED,
+                ("gram", "add_up"),
+                W=width,
+                C=shape.cluster,
+                R=shape.rows,
+                K=shape.packs,
+                SEGMENT=shape.segment,
+                STAGES=shape.stages,
+                THREADS=_THREADS,
+                **self._macros,
+            )
+            shared = shape.stages * shape.rows * shape.segment * self._itemsize
+            kernels["gram"].allow_shared(shared)
+            self._ready[shape] = kernels, shared
+        found: tuple[dict[str, Kernel], int] = self._ready[shape]
+        return found
+
+
+def _shape_like(flat: Vector, v: Array) -> Array:
+    """Columns that lie one behind the other, in the shape of a vector or a block."""
+    if v.ndim == 1:
+        return flat
+    return flat.reshape(v.shape[1], -1).T
