@@ -343,6 +343,30 @@ def test_estimators_follow_the_rows(rng, monkeypatch):
         StackelbergRegressor(goal=Floor(1.0)).fit(there, y)
 
 
+def test_statistics_take_it(rng, moved):
+    X, y, z = game(rng, 2000, 10)
+    there = put(X)
+    for method in ("moments", "triangular"):
+        own = spgls.GameStatistics.from_data(X, y, z, method=method)
+        its = spgls.GameStatistics.from_data(there, put(y), z, method=method)
+        a, b = own.solve(1.0), its.solve(1.0)
+        assert a.status is b.status
+        assert_allclose(b.coef, a.coef, atol=1e-9)
+    assert max(moved["get"]) <= 2000
+
+
+def test_partial_fits_follow_the_rows(rng, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    X, y, _ = game(rng)
+    with sklearn.config_context(array_api_dispatch=True):
+        model = StackelbergRegressor(goal=Floor(1.0))
+        for rows in (slice(0, 200), slice(200, 400)):
+            model.partial_fit(put(X[rows]), put(y[rows]))
+        assert model.coef_.device == THERE
+        whole = StackelbergRegressor(goal=Floor(1.0)).fit(X, y)
+        assert_allclose(get(model.coef_), whole.coef_, atol=1e-8)
+
+
 # Sparse rows and PyTorch, where it is there.
 
 

@@ -173,7 +173,7 @@ def read_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, A
     refuse_lazy(X, "X", _TABLE)
     refuse_lazy(y, "y")
     if place_to_follow(X) is not None:
-        return read_placed_rows(model, X, y)
+        return read_placed_rows(model, X, y, reset=reset)
     try:
         table, labels = validate_data(model, X, y, y_numeric=True, reset=reset, **READS)
         labels = labels.astype(np.float64, copy=False)

@@ -41,10 +41,10 @@ def place_to_follow(X: Any) -> Place | None:
     return None
 
 
-def read_placed_rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+def read_placed_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
     """Rows as they are, and labels on the host."""
     check_one_place(X, y=y)
-    matrix = read_placed(model, X, reset=True)
+    matrix = read_placed(model, X, reset=reset)
     return X, check_vector(y, "y", matrix.shape[0], "row of X")
 
 
