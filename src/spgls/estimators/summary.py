@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from spgls.base.devices import on_host
 from spgls.base.frames import data_frame
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_count, check_vector, check_weight
@@ -270,7 +269,7 @@ def summarise(
     return Summary(
         model=type(model).__name__,
         feature_names=_names(model),
-        coef=np.asarray(on_host(model.coef_), dtype=np.float64),
+        coef=np.asarray(as_numpy(model.coef_), dtype=np.float64),
         feature_cost=one_per_column(as_numpy(model.feature_cost_), model.n_features_in_),
         actions=_per_unit(model),
         intercept=float(model.intercept_),
@@ -356,7 +355,8 @@ def _refuse_without_rows(X: Any, y: Any, z: Any, sample_weight: Any, refits: int
 
 def _per_unit(model: Any) -> dict[str, float]:
     """How much of each action raises the prediction by one."""
-    facing = Provider(np.asarray(model.coef_, dtype=float), 0.0, np.inf, model.feature_cost_)
+    coef, cost = np.asarray(as_numpy(model.coef_), dtype=float), as_numpy(model.feature_cost_)
+    facing = Provider(coef, 0.0, np.inf, cost)
     reach = facing.reach or np.inf
     return {name: much / reach for name, much in facing.actions.items()}
 
