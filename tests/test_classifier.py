@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from spgls import (
+    Between,
     Constant,
     Floor,
     Opposite,
@@ -40,6 +41,7 @@ codes = np.where(X @ COEF + rng.normal(size=M) > np.median(X @ COEF), 1.0, -1.0)
 y = np.where(codes > 0.0, "yes", "no")
 weight = rng.integers(1, 4, size=M).astype(float)
 frame = pd.DataFrame(X, columns=NAMES, index=np.arange(M) + 100)
+MATRIX = np.eye(X.shape[1]) + 0.1
 inf = np.inf
 
 CHECKS = [
@@ -248,6 +250,140 @@ class TestGoals:
             StackelbergClassifier(goal=Wants("yes")), {"goal__label": ["no", "yes"]}, cv=3
         )
         assert len(search.fit(X, y).cv_results_["params"]) == 2
+
+
+class TestRowsThatCome:
+    @pytest.mark.parametrize("goal", [None, Wants("no"), Opposite()])
+    def test_pieces_are_the_whole(self, goal):
+        told = {"goal": goal, "feature_cost": COST, "class_weight": {"no": 2.0}, "threshold": 0.1}
+        whole = StackelbergClassifier(**told).fit(frame, y, sample_weight=weight)
+        pieces = StackelbergClassifier(**told)
+        for rows in (slice(0, 30), slice(30, 41), slice(41, M)):
+            pieces.partial_fit(frame[rows], y[rows], sample_weight=weight[rows])
+        np.testing.assert_allclose(pieces.coef_, whole.coef_, rtol=1e-7)
+        np.testing.assert_allclose(pieces.gamma_, whole.gamma_, rtol=1e-9)
+        np.testing.assert_array_equal(pieces.predict(frame), whole.predict(frame))
+        assert pieces.threshold_ == 0.1
+        assert pieces.status_ is Status.OPTIMAL
+
+    @pytest.mark.parametrize("goal", [None, Wants("no"), Opposite()])
+    @pytest.mark.parametrize("data", [X, sp.csr_array(X)], ids=["array", "sparse"])
+    def test_one_class_at_a_time(self, goal, data):
+        """Warnings are errors here: nothing is wrong with the first call."""
+        by_class = {"no": 2.0}
+        pieces = StackelbergClassifier(goal=goal, class_weight=by_class)
+        for label in ("yes", "no"):
+            rows = y == label
+            pieces.partial_fit(data[rows], y[rows], classes=["yes", "no"])
+            if label == "yes":
+                assert (pieces.predict(data) == "yes").all()
+                assert pieces.status_ is Status.OPTIMAL
+        whole = StackelbergClassifier(goal=goal, class_weight=by_class).fit(data, y)
+        assert pieces.classes_.tolist() == ["no", "yes"]
+        np.testing.assert_allclose(pieces.coef_, whole.coef_, rtol=1e-7)
+
+    def test_the_regressor_on_the_same_labels(self):
+        ours = StackelbergClassifier(goal=Opposite(), feature_cost=COST, ridge=0.3)
+        same = StackelbergRegressor(feature_cost=COST, ridge=0.3)
+        for rows in (slice(0, 50), slice(50, M)):
+            ours.partial_fit(X[rows], y[rows])
+            same.partial_fit(X[rows], codes[rows], z=-codes[rows])
+            for name in ("coef_", "intercept_", "gamma_", "alpha_", "objective_"):
+                np.testing.assert_array_equal(getattr(ours, name), getattr(same, name))
+            assert ours.certificate_ == same.certificate_
+
+    def test_decay_is_a_weight(self):
+        model = StackelbergClassifier(decay=0.25)
+        for rows in (slice(0, 30), slice(30, 60), slice(60, M)):
+            model.partial_fit(X[rows], y[rows])
+        faded = np.repeat([0.0625, 0.25, 1.0], 30)
+        whole = StackelbergClassifier().fit(X, y, sample_weight=faded)
+        np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9)
+        assert model.statistics_.weight == pytest.approx(faded.sum())
+        for method in ("fit", "partial_fit"):
+            with pytest.raises(ValueError, match=r"^decay must be a finite number above 0"):
+                getattr(StackelbergClassifier(decay=0.0), method)(X, y)
+
+    def test_classes_by_row_and_by_routing(self):
+        wanted = rng.choice(["no", "yes"], size=M)
+        whole = StackelbergClassifier().fit(X, y, z=wanted)
+        with sklearn.config_context(enable_metadata_routing=True):
+            asked = StackelbergClassifier().get_metadata_routing().partial_fit.requests
+            assert asked["z"] is True
+        pieces = StackelbergClassifier()
+        for rows in (slice(0, 50), slice(50, M)):
+            pieces.partial_fit(X[rows], y[rows], z=wanted[rows])
+        np.testing.assert_allclose(pieces.coef_, whole.coef_, rtol=1e-9)
+
+    def test_a_range_of_strengths(self):
+        model = StackelbergClassifier(Between(0.2, 2.0))
+        whole = clone(model).fit(X, y)
+        for rows in (slice(0, 50), slice(50, M)):
+            model.partial_fit(X[rows], y[rows])
+        np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6)
+        assert model.binding_ == whole.binding_
+
+    def test_a_call_that_goes_wrong_changes_nothing(self):
+        model = StackelbergClassifier().partial_fit(X[:50], y[:50])
+        before, holed = dict(vars(model)), X[50:].copy()
+        holed[3, 1] = np.nan
+        for told in (
+            {"X": holed, "y": y[50:]},
+            {"X": X[50:, :2], "y": y[50:]},
+            {"X": X[50:], "y": codes[50:]},
+            {"X": X[50:], "y": y[50:], "classes": ["a", "b"]},
+            {"X": X[50:], "y": y[50:], "z": ["maybe"] * 40},
+        ):
+            with pytest.raises(ValueError, match=r"NaN|features|^classes must|^y must|^z must"):
+                model.partial_fit(**told)
+            assert vars(model) == before
+
+    def test_people_who_want_the_truth(self):
+        model = StackelbergClassifier()
+        with pytest.warns(UserWarning, match="equal the labels y in all rows.*which class") as seen:
+            model.partial_fit(X, y, z=y)
+        assert seen[0].filename == __file__
+
+    def test_a_fit_forgets_classes(self):
+        model = StackelbergClassifier().partial_fit(X, y)
+        assert model.fit(X, codes).classes_.tolist() == [-1.0, 1.0]
+        assert not hasattr(model, "statistics_")
+        with pytest.warns(UserWarning, match="partial_fit begins anew") as seen:
+            model.partial_fit(X, y)
+        assert seen[0].filename == __file__
+        assert model.classes_.tolist() == ["no", "yes"]
+
+    @pytest.mark.parametrize(
+        ("params", "told", "said"),
+        [
+            ({"threshold": "attacked"}, {}, "^threshold must be a number for partial_fit"),
+            ({"class_weight": "balanced"}, {}, "^class_weight must be None or a dict"),
+            ({}, {"y": ["a"] * M}, "^y must hold two classes"),
+            ({}, {"classes": ["no", "maybe"]}, "^y must hold the classes 'maybe' and 'no'"),
+            ({}, {"classes": ["no"]}, "^classes must be a list of two classes, .*got 'no'"),
+            ({"solver": "krylov"}, {}, "^partial_fit solves from sums"),
+            ({"feature_cost": MATRIX}, {}, "^feature_cost must be one number a feature"),
+        ],
+    )
+    def test_refused(self, params, told, said):
+        with pytest.raises(ValueError, match=said):
+            StackelbergClassifier(**params).partial_fit(**({"X": X, "y": y} | told))
+
+    def test_later_classes_are_the_first(self):
+        model = StackelbergClassifier().partial_fit(X, y)
+        with pytest.raises(ValueError, match=r"^classes must stay those of the first call"):
+            model.partial_fit(X, y, classes=["a", "b"])
+        with pytest.raises(ValueError, match=r"^y must hold the classes 'no' and 'yes'; entry 0"):
+            model.partial_fit(X, codes)
+
+    def test_no_folds_of_sums(self):
+        assert not hasattr(StackelbergClassifierCV(), "partial_fit")
+        with pytest.raises(AttributeError, match=r"pass the choice to StackelbergClassifier\.$"):
+            _ = StackelbergClassifierCV().partial_fit
+
+    def test_classes_of_several_kinds(self):
+        with pytest.raises(TypeError, match=r"^classes must be of one kind"):
+            StackelbergClassifier().partial_fit(X, y, classes=["no", None])
 
 
 class TestCrossValidation:

@@ -58,6 +58,7 @@ def right(X: Numbers, y: Numbers, z: Numbers) -> None:
     best_response(X, z, [1.0, 2.0], gamma=np.ones(3), intercept=gap)
     decided: StackelbergClassifier = StackelbergClassifier(goal=Wants("yes")).fit(X, ["yes", "no"])
     decided.predict_attacked(X, ["no", "yes"], budget=1)
+    decided.partial_fit(X, ["yes", "yes"], classes=["no", "yes"], z=["no", "yes"])
     StackelbergClassifierCV([0.1], goal=Opposite(), threshold="attacked", class_weight="balanced")
     decision_attacked(decided, X, Opposite(), y=["yes", "no"], gamma="auto")
     robustness(decided, X, ["yes", "no"], Wants("yes"), budgets=[1.0])

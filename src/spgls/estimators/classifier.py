@@ -8,13 +8,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 
 from spgls.base.types import Classes, Number, Numbers, Table, Vector
 from spgls.base.validation import check_number, check_weight, describe
 from spgls.estimators.conventions import (
     all_or_nothing,
     doubt_of_idle_goals,
+    doubt_of_idle_sums,
     read_labelled_rows,
     warn_of,
     warn_of_status,
@@ -24,16 +25,20 @@ from spgls.estimators.faced import check_budget
 from spgls.estimators.linear_game import HONEST, LinearGame, Predictions, RandomState, Targets
 from spgls.game.between import Between
 from spgls.game.boundary import BoundaryProvider
-from spgls.game.classes import Labels, check_class_goal, class_goals, signs
+from spgls.game.classes import Labels, check_class_goal, class_goals, named_classes, signs
 from spgls.game.costs import Costs
 from spgls.game.cut import best_cut
 from spgls.game.goals import GoalLike, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange, Provider
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers import SolverLike
+from spgls.solvers.statistics import GameStatistics
 
 __all__ = ["ClassWeight", "StackelbergClassifier", "Threshold", "attacked_cut", "read_threshold"]
 
+_ADVICE = "Check which class they would like, and whether y and z are of the same rows."
+#: Labels -1 and 1 whose standard deviation is below this are of one class, up to rounding.
+_ONE_CLASS = 1e-6
 ClassWeight = Mapping[Any, float] | Literal["balanced"]
 Threshold = Number | Literal["attacked"]
 
@@ -73,6 +78,9 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         Scores above it are in the second class. ``"attacked"`` takes the one that decides the most
         weight of the training rows right once the strategic providers have moved; it needs numbers
         in the place of ranges.
+    decay : float
+        What the weight of earlier rows is multiplied with at every :meth:`partial_fit`, above 0 and
+        at most 1.
     solver, tol, max_iter, random_state
         As in :class:`StackelbergRegressor`.
 
@@ -88,7 +96,7 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         Intercept; the score of a row is ``x @ coef_ + intercept_``.
     alpha_, gamma_, gamma_rule_, feature_cost_, objective_, status_, certificate_, stats_
         As in :class:`StackelbergRegressor`, and so are ``binding_``, ``regret_``, ``solver_``,
-        ``n_iter_``, ``n_features_in_`` and ``feature_names_in_``.
+        ``n_iter_``, ``statistics_``, ``n_features_in_`` and ``feature_names_in_``.
 
     See Also
     --------
@@ -131,6 +139,7 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         null_space: NullSpace = "avoid",
         class_weight: ClassWeight | None = None,
         threshold: Threshold = 0.0,
+        decay: Number = 1.0,
         solver: SolverLike = "auto",
         tol: Number = 1e-9,
         max_iter: int | None = None,
@@ -146,6 +155,7 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         self.null_space = null_space
         self.class_weight = class_weight
         self.threshold = threshold
+        self.decay = decay
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -186,18 +196,78 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         warn_of_status(self._solve(terms, data, table, X, y))
         return self
 
-    def _read_targets(self, X: Any, y: Any, z: Any, sample_weight: Any) -> Targets:
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Table,
+        y: Classes,
+        classes: Classes | None = None,
+        *,
+        z: Classes | GoalLike | None = None,
+        sample_weight: Numbers | None = None,
+    ) -> Self:
+        """Fit the best scores for these rows and all rows of earlier calls.
+
+        As in :class:`StackelbergRegressor`: exact, and only sums of the rows are kept, in
+        ``statistics_``. A threshold that is chosen on attacked rows, and balanced classes, need all
+        rows at once: they are refused here, and known to ``fit``.
+
+        Parameters
+        ----------
+        X, y, z, sample_weight
+            As in :meth:`fit`. Later calls may hold rows of one class only.
+        classes : array-like of shape (2,), optional
+            Both classes, where the first call does not hold rows of both.
+
+        Returns
+        -------
+        StackelbergClassifier
+            Itself.
+        """
+        terms, cut = self._read_terms_of_sums(), read_threshold(self.threshold)
+        if cut is None:
+            raise ValueError(
+                "threshold must be a number for partial_fit, which keeps no rows to choose it on; "
+                "got 'attacked'. Pass a number, or call fit with all rows."
+            )
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight must be None or a dict for partial_fit, which does not know how many "
+                f"rows of each class will come; got {describe(self.class_weight)}. Pass a dict, or "
+                "call fit with all rows."
+            )
+        known = self._read_classes(classes)
+        rows = self._read_targets(X, y, z, sample_weight, reset=not self._has_sums, classes=known)
+        self.threshold_ = cut
+        return self._add(terms, rows, X)
+
+    def _read_classes(self, classes: Any) -> Labels | None:
+        """Both classes as earlier calls left them or as a first call names them, if either did."""
+        known = self.classes_ if self._has_sums else None
+        return known if classes is None else named_classes(classes, known)
+
+    def _read_targets(
+        self,
+        X: Any,
+        y: Any,
+        z: Any,
+        sample_weight: Any,
+        *,
+        reset: bool = True,
+        classes: Labels | None = None,
+    ) -> Targets:
         goal = check_class_goal(self.goal)
         read_threshold(self.threshold)
         refuse_two_goals(goal, z)
-        table, labels, self.classes_ = read_labelled_rows(self, X, y)
+        table, labels, self.classes_ = read_labelled_rows(self, X, y, classes=classes, reset=reset)
         m = len(labels)
         weight = check_weight(sample_weight, m)
-        if self.class_weight is not None:
-            by_class = compute_sample_weight(self.class_weight, labels)
-            weight = check_weight(by_class if weight is None else weight * by_class, m)
         coded = signs(labels, self.classes_, "y")
-        if weight is not None and np.ptp(coded[weight > 0.0]) == 0.0:
+        if self.class_weight is not None:
+            each = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+            by_class = each[(coded > 0.0).astype(np.intp)]
+            weight = check_weight(by_class if weight is None else weight * by_class, m)
+        if classes is None and weight is not None and np.ptp(coded[weight > 0.0]) == 0.0:
             alone = self.classes_[int(coded[weight > 0.0][0] > 0.0)]
             raise ValueError(
                 "sample_weight and class_weight must leave both classes some weight; only class "
@@ -206,8 +276,12 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         return Targets(table, coded, class_goals(goal, m, z, labels, self.classes_), weight)
 
     def _doubts(self, data: GameData) -> tuple[str | None, ...]:
-        advice = "Check which class they would like, and whether y and z are of the same rows."
-        return (doubt_of_idle_goals(data.y, data.z, data.weight, self.goal, advice),)
+        return (doubt_of_idle_goals(data.y, data.z, data.weight, self.goal, _ADVICE),)
+
+    def _doubts_of_sums(self, sums: GameStatistics) -> tuple[str | None, ...]:
+        # Until the other class comes, that everyone wants the one there is tells nothing.
+        alone = sums.label_spread < _ONE_CLASS
+        return (None if alone else doubt_of_idle_sums(sums, _ADVICE),)
 
     def _complete(
         self, population: Population | PopulationRange, data: GameData, table: Any

@@ -31,7 +31,7 @@ try:
     from sklearn.callback import CallbackSupportMixin
     from sklearn.callback import with_callbacks as _with_callbacks
 
-    # A warning is the caller's of fit, and two decorators stand between; before partial_fit, one.
+    # A warning is the caller's of fit, and two decorators stand between.
     _CALLER = 5
 except ImportError:  # scikit-learn before 1.9
     _CALLER = 4
@@ -51,9 +51,10 @@ __all__ = [
     "Progress",
     "all_or_nothing",
     "doubt_of_idle_goals",
+    "doubt_of_idle_sums",
     "doubt_of_scale",
+    "doubt_of_scale_of_sums",
     "doubts_of_reach",
-    "doubts_of_sums",
     "html_table",
     "linear_of",
     "read_again",
@@ -65,7 +66,8 @@ __all__ = [
     "with_callbacks",
 ]
 
-_DIRECT = 4
+# Before partial_fit stands one decorator, and behind it the call that adds rows.
+_ADDING = 5
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _TABLE = "a table of numbers (array, data frame or SciPy sparse matrix)"
@@ -183,8 +185,14 @@ def read_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, A
     return table, labels
 
 
-def read_labelled_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Rows, labels of two classes as they came, and the classes, by scikit-learn's rules."""
+def read_labelled_rows(
+    model: Any, X: Any, y: Any, *, classes: Any = None, reset: bool = True
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows, labels of two classes as they came, and the classes, by scikit-learn's rules.
+
+    Classes that are known need not all be among the labels. Unless ``reset``, the columns have to
+    be those that the model knows.
+    """
     refuse_matrix_object(X, "X")
     refuse_lazy(X, "X", _TABLE)
     refuse_lazy(y, "y", "an array of labels")
@@ -194,22 +202,22 @@ def read_labelled_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
             f"{place_of(X)}. StackelbergRegressor and solve take it where it is."
         )
     try:
-        table, labels = validate_data(model, X, y, **READS)
+        table, labels = validate_data(model, X, y, reset=reset, **READS)
     except (RuntimeError, TypeError, ValueError) as error:
         _say_closer(error, X)
         raise
-    classes = two_classes(labels)
-    if len(classes) == 2:
-        return table, labels, classes
+    found = two_classes(labels) if classes is None else classes
+    if len(found) == 2:
+        return table, labels, found
     check_classification_targets(labels)
-    if len(classes) == 1:
+    if len(found) == 1:
         raise ValueError(
-            f"y must hold two classes; got only one class, {describe(classes[0])}. Pass rows of "
-            "both."
+            f"y must hold two classes; got only one class, {describe(found[0])}. Pass rows of "
+            "both, or name both to partial_fit by classes=."
         )
     raise ValueError(
         "Only binary classification is supported. The type of the target is "
-        f"{type_of_target(labels)}. y holds {len(classes)} classes: pass rows of two, or wrap the "
+        f"{type_of_target(labels)}. y holds {len(found)} classes: pass rows of two, or wrap the "
         "model in OneVsRestClassifier."
     )
 
@@ -382,16 +390,19 @@ def _shown(solution: Solution, data: GameData) -> float:
     return data.loss(linear) / alone if alone > 0.0 else 1.0
 
 
-def doubts_of_sums(known: GameStatistics) -> tuple[str | None, str | None]:
-    """What to tell of such goals, and of goals that are nothing but the labels, by all rows."""
-    away = known.goal_distance
-    idle = (
+def doubt_of_scale_of_sums(known: GameStatistics) -> str | None:
+    """What to tell where goals of all rows so far are hardly meant in the units of the labels."""
+    return _doubt_of_distance(known.goal_distance, known.label_spread)
+
+
+def doubt_of_idle_sums(known: GameStatistics, advice: str) -> str | None:
+    """What to tell where nobody so far wants anything but the truth."""
+    if known.goal_distance > _SAME * known.goal_size:
+        return None
+    return (
         "The goals equal the labels y in all rows so far: these providers want nothing but a "
-        "correct prediction. Check the sign and the unit of the goals, and on which side of the "
-        "labels a level lies. If people do want the truth, the warning can be ignored."
+        f"correct prediction. {advice} If people do want the truth, the warning can be ignored."
     )
-    same = away <= _SAME * known.goal_size
-    return _doubt_of_distance(away, known.label_spread), idle if same else None
 
 
 #: What to tell where rows that a model was fitted to have no part in what follows.
@@ -401,13 +412,13 @@ NEW_BEGINNING = (
 )
 
 
-def warn_of(doubts: Iterable[str | None], *, direct: bool = False) -> None:
-    """Warn the caller of fit, or of a method that no callback watches (``direct``)."""
+def warn_of(doubts: Iterable[str | None], *, adding: bool = False) -> None:
+    """Warn the caller of fit, or of partial_fit (``adding``)."""
     for doubt in filter(None, doubts):
-        warnings.warn(doubt, UserWarning, stacklevel=_DIRECT if direct else _CALLER)
+        warnings.warn(doubt, UserWarning, stacklevel=_ADDING if adding else _CALLER)
 
 
-def warn_of_status(solution: Solution, *, direct: bool = False) -> None:
+def warn_of_status(solution: Solution, *, adding: bool = False) -> None:
     """Warn where a fit is not a certified optimum, unless the user stopped it."""
     status = solution.status
     if status.ok or status is Status.STOPPED:
@@ -417,5 +428,5 @@ def warn_of_status(solution: Solution, *, direct: bool = False) -> None:
     warnings.warn(
         f"{status.value}, relative gap {proof.relative_gap:.2g}. {solution.advice}",
         category,
-        stacklevel=_DIRECT if direct else _CALLER,
+        stacklevel=_ADDING if adding else _CALLER,
     )

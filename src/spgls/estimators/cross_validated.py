@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import inf
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, NoReturn, Protocol, Self, TypeAlias
 
 import numpy as np
 import sklearn
@@ -85,6 +85,15 @@ class CrossValidated(LinearGame):
 
     # Groups are for the splitter, which asks for them itself.
     __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012
+
+    @property
+    def partial_fit(self) -> NoReturn:
+        """Not here: rows that were added up cannot be split."""
+        name = type(self).__name__
+        raise AttributeError(
+            f"{name} has no partial_fit: rows that were added up cannot be split into folds. "
+            f"Choose on some rows, and pass the choice to {name.removesuffix('CV')}."
+        )
 
     @all_or_nothing
     @with_callbacks

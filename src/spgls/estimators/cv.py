@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -162,14 +162,6 @@ class StackelbergRegressorCV(CrossValidated, StackelbergRegressor):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-
-    @property
-    def partial_fit(self) -> NoReturn:
-        """Not here: rows that were added up cannot be split."""
-        raise AttributeError(
-            "StackelbergRegressorCV has no partial_fit: rows that were added up cannot be split "
-            "into folds. Choose on some rows, and pass the choice to StackelbergRegressor."
-        )
 
 
 def chosen_model(search: StackelbergRegressorCV) -> StackelbergRegressor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,14 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from spgls.base.devices import Place, is_foreign, on_host
 from spgls.base.frames import column_names, in_container_of
 from spgls.base.types import Seed, Vector
-from spgls.base.validation import check_flag, check_strength, describe
+from spgls.base.validation import check_flag, check_number, check_strength, describe
 from spgls.estimators.conventions import (
+    NEW_BEGINNING,
     CallbackSupportMixin,
     Progress,
     html_table,
     linear_of,
     read_again,
     read_random_state,
+    warn_of,
+    warn_of_status,
 )
 from spgls.estimators.faced import fitted_strength
 from spgls.estimators.placed import (
@@ -43,17 +46,21 @@ from spgls.reduction.data import GameData, read_null_space
 from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout, lay_out, layout_of_sums
 from spgls.solvers import (
+    Auto,
     Controls,
     PopulationSolver,
     Solution,
     Solver,
+    Spectral,
     Stats,
     Status,
     play,
     resolve,
 )
+from spgls.solvers.dispatch import play_sums
 from spgls.solvers.reach import Reach, reach_from_sums, reach_of_least_squares
 from spgls.solvers.solve import read_controls, read_ridge
+from spgls.solvers.statistics import GameStatistics
 from spgls.sphere import Certificate
 
 __all__ = ["HONEST", "LinearGame", "Plan", "Predictions", "RandomState", "Targets"]
@@ -92,6 +99,7 @@ class Terms(NamedTuple):
     honest: float | Between | None
     pull: Between
     ridge: float
+    decay: float
     solver: Solver
     controls: Controls
 
@@ -134,6 +142,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     fit_intercept: Any
     ridge: Any
     null_space: Any
+    decay: Any
     solver: Any
     tol: Any
     max_iter: Any
@@ -153,11 +162,17 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     stats_: Stats
     solver_: str
     n_iter_: int
+    statistics_: GameStatistics
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
 
-    def _read_targets(self, X: Any, y: Any, z: Any, sample_weight: Any) -> Targets:
-        """Rows, labels, goals and weights as this kind of model reads them."""
+    def _read_targets(
+        self, X: Any, y: Any, z: Any, sample_weight: Any, *, reset: bool = True
+    ) -> Targets:
+        """Rows, labels, goals and weights as this kind of model reads them.
+
+        Unless ``reset``, the columns have to be those of earlier rows.
+        """
         raise NotImplementedError
 
     def _read_terms(self) -> Terms:
@@ -168,6 +183,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             honest,
             self._read_pulls(),
             read_ridge(self.ridge),
+            check_number(self.decay, "decay", above=0.0, at_most=1.0),
             resolve(self.solver),
             read_controls(self.tol, self.max_iter, read_random_state(self.random_state), None),
         )
@@ -199,12 +215,57 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """What the caller of fit should be warned of before anything is solved."""
         raise NotImplementedError
 
+    def _doubts_of_sums(self, sums: GameStatistics) -> tuple[str | None, ...]:
+        """What the caller of partial_fit should be warned of."""
+        raise NotImplementedError
+
     def _solve(self, terms: Terms, data: GameData, table: Any, X: Any, y: Any) -> Solution:
         """Settle whom to expect, solve the game and keep what came of it."""
+        # Rows of earlier calls of partial_fit have no part in it.
+        if self._has_sums:
+            del self.statistics_
         plan, rule = terms.plan(data)
         solution = self._play(plan, data, table, self._progress(plan.solver, data, X, y))
         self.gamma_rule_ = rule
         return solution
+
+    def _read_terms_of_sums(self) -> Terms:
+        """The parameters of a fit to sums of rows, checked before any data is."""
+        terms = self._read_terms()
+        if not isinstance(terms.solver, Auto | Spectral):
+            raise ValueError(
+                f"partial_fit solves from sums of the rows; got solver={self.solver!r}. Pass "
+                "solver='auto' or 'spectral', or call fit with all rows."
+            )
+        return terms
+
+    @property
+    def _has_sums(self) -> bool:
+        """Whether rows are added to those of earlier calls."""
+        return hasattr(self, "statistics_")
+
+    def _add(self, terms: Terms, rows: Targets, source: Any) -> Self:
+        """Add rows to those of earlier calls, solve the game on their sums, and keep both.
+
+        Only ``partial_fit`` calls it: warnings are for whoever called that.
+        """
+        known = self.statistics_ if self._has_sums else None
+        if known is None and hasattr(self, "coef_"):
+            warn_of([NEW_BEGINNING], adding=True)
+        matrix = as_matrix(rows.table, check_finite=False)
+        sums = GameStatistics.of(matrix, rows.y, rows.z, rows.weight, source=source)
+        if known is not None:
+            sums = known.decayed(terms.decay) + sums
+        warn_of(self._doubts_of_sums(sums), adding=True)
+        game = sums.game(self._layout(sums.n_features, sums.names))
+        plan, self.gamma_rule_ = terms.plan(game)
+        (solution,) = play_sums(game, [plan.population], plan.ridge, plan.controls.tol)
+        dtype = matrix.dtype if known is None else np.asarray(on_host(self.coef_)).dtype
+        place = place_to_follow(rows.table)
+        self._keep(solution, plan.gamma, game.layout.given_cost, dtype, place)
+        self.statistics_ = sums
+        warn_of_status(solution, adding=True)
+        return self
 
     def _progress(self, solver: Solver, data: GameData, X: Any, y: Any) -> Progress:
         """The tasks of a fit, for scikit-learn's callbacks."""

@@ -14,14 +14,14 @@ from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.devices import is_foreign, on_host
 from spgls.base.frames import column_names
 from spgls.base.types import Number, Numbers, Table, Vector
-from spgls.base.validation import check_number, check_weight
+from spgls.base.validation import check_weight
 from spgls.estimators.conventions import (
-    NEW_BEGINNING,
     all_or_nothing,
     doubt_of_idle_goals,
+    doubt_of_idle_sums,
     doubt_of_scale,
+    doubt_of_scale_of_sums,
     doubts_of_reach,
-    doubts_of_sums,
     read_again,
     read_rows,
     warn_of,
@@ -37,13 +37,14 @@ from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goa
 from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Matrix, as_matrix
 from spgls.reduction.data import GameData, NullSpace
-from spgls.solvers import Auto, SolverLike, Spectral, resolve
-from spgls.solvers.dispatch import play_sums
+from spgls.solvers import SolverLike, resolve
 from spgls.solvers.levers import LeverKind, Levers, find_levers, read_kinds
 from spgls.solvers.solve import read_controls
 from spgls.solvers.statistics import GameStatistics
 
 __all__ = ["StackelbergRegressor"]
+
+_ADVICE = "Check the sign and the unit of the goals, and on which side of the labels a level lies."
 
 
 class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
@@ -159,8 +160,6 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
     <Status.OPTIMAL: 'optimal'>
     """
 
-    statistics_: GameStatistics
-
     def __init__(
         self,
         gamma: Number | Between | Literal["auto"] | Population | PopulationRange = "auto",
@@ -222,10 +221,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
             Itself.
         """
         terms = self._read_terms()
-        self._read_decay()
         data, table = self._read_data(X, y, z, sample_weight)
-        if hasattr(self, "statistics_"):
-            del self.statistics_
         warn_of(self._doubts(data))
         solution = self._solve(terms, data, table, X, y)
         warn_of_status(solution)
@@ -258,47 +254,22 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         StackelbergRegressor
             Itself.
         """
-        terms, decay = self._read_terms(), self._read_decay()
-        if not isinstance(terms.solver, Auto | Spectral):
-            raise ValueError(
-                f"partial_fit solves from sums of the rows; got solver={self.solver!r}. Pass "
-                "solver='auto' or 'spectral', or call fit with all rows."
-            )
-        known = getattr(self, "statistics_", None)
-        if known is None and hasattr(self, "coef_"):
-            warn_of([NEW_BEGINNING], direct=True)
-        rows = self._read_rows(X, y, z, sample_weight, reset=known is None)
-        matrix = as_matrix(rows.table, check_finite=False)
-        sums = GameStatistics.of(matrix, rows.y, rows.z, rows.weight, source=X)
-        if known is not None:
-            sums = known.decayed(decay) + sums
-        warn_of(doubts_of_sums(sums), direct=True)
-        game = sums.game(self._layout(sums.n_features, sums.names))
-        plan, rule = terms.plan(game)
-        (solution,) = play_sums(game, [plan.population], plan.ridge, plan.controls.tol)
-        dtype = matrix.dtype if known is None else np.asarray(on_host(self.coef_)).dtype
-        cost = game.layout.given_cost
-        self._keep(solution, plan.gamma, cost, dtype, place_to_follow(rows.table))
-        self.gamma_rule_, self.statistics_ = rule, sums
-        warn_of_status(solution, direct=True)
-        return self
-
-    def _read_decay(self) -> float:
-        return check_number(self.decay, "decay", above=0.0, at_most=1.0)
+        terms = self._read_terms_of_sums()
+        rows = self._read_targets(X, y, z, sample_weight, reset=not self._has_sums)
+        return self._add(terms, rows, X)
 
     def _doubts(self, data: GameData) -> tuple[str | None, ...]:
         y, z = data.y, data.z
-        advice = (
-            f"y lies between {y.min():.4g} and {y.max():.4g}; check the sign and the unit of the "
-            "goals, and on which side of the labels a level lies."
-        )
+        advice = f"y lies between {y.min():.4g} and {y.max():.4g}. {_ADVICE}"
         idle = doubt_of_idle_goals(y, z, data.weight, self.goal, advice)
         return doubt_of_scale(y, z), idle
 
-    def _read_targets(self, X: Any, y: Any, z: Any, sample_weight: Any) -> Targets:
-        return self._read_rows(X, y, z, sample_weight, reset=True)
+    def _doubts_of_sums(self, sums: GameStatistics) -> tuple[str | None, ...]:
+        return doubt_of_scale_of_sums(sums), doubt_of_idle_sums(sums, _ADVICE)
 
-    def _read_rows(self, X: Any, y: Any, z: Any, sample_weight: Any, *, reset: bool) -> Targets:
+    def _read_targets(
+        self, X: Any, y: Any, z: Any, sample_weight: Any, *, reset: bool = True
+    ) -> Targets:
         goal = check_goal(self.goal)
         if goal is None and z is None:
             raise ValueError(

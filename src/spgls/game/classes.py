@@ -22,6 +22,7 @@ __all__ = [
     "Wants",
     "check_class_goal",
     "class_goals",
+    "named_classes",
     "signs",
     "two_classes",
 ]
@@ -113,6 +114,24 @@ def two_classes(labels: Labels) -> Labels:
         if low != high and ((labels == low) | (labels == high)).all():
             return np.array([low, high], dtype=labels.dtype)
     return np.unique(labels)
+
+
+def named_classes(classes: Any, known: Labels | None) -> Labels:
+    """Two classes that a caller names, sorted; where they are known already, no others."""
+    values = np.asarray(classes)
+    try:
+        found = two_classes(values)
+    except TypeError as error:
+        raise TypeError(f"classes must be of one kind, text or numbers: {error}.") from None
+    if known is not None and not np.array_equal(found, known):
+        raise ValueError(
+            f"classes must stay those of the first call, {_listed(known)}; got {_listed(found)}."
+        )
+    if values.ndim != 1 or len(found) != 2:
+        raise ValueError(
+            f"classes must be a list of two classes, such as ['no', 'yes']; got {_listed(found)}."
+        )
+    return found
 
 
 def signs(labels: Any, classes: Labels, name: str, length: int | None = None) -> Vector:
