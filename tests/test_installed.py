@@ -35,6 +35,8 @@ EXTRAS = (
     "pyarrow",
     "h5py",
     "zarr",
+    "dask",
+    "distributed",
 )
 FIT = f"""
 import importlib.util

@@ -1,7 +1,7 @@
 """Containers of other libraries: what NumPy can read is read, and the rest is told what to do.
 
-Dask, torch and xarray are stood in for by classes that NumPy meets as it meets theirs; polars is
-tried itself.
+torch, xarray and frames in pieces are stood in for by classes that NumPy meets as it meets theirs;
+polars is tried itself. Dask has tests of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Readable:
 
 
 class Pieces(Readable):
-    """Dask's frames and arrays: they know their columns, and compute when NumPy asks."""
+    """Frames in pieces: they know their columns, and compute when NumPy asks."""
 
     columns = NAMES
     index = range(40)

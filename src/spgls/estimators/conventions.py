@@ -20,7 +20,14 @@ from spgls.base.types import Vector
 from spgls.base.validation import as_numbers, check_rng, check_vector, describe, refuse_lazy
 from spgls.estimators.placed import place_to_follow, read_placed, read_placed_rows
 from spgls.game.classes import two_classes
-from spgls.matrix import Matrix, as_matrix, refuse_matrix_object, refuse_non_finite
+from spgls.matrix import (
+    DaskMatrix,
+    Matrix,
+    as_matrix,
+    in_chunks,
+    refuse_matrix_object,
+    refuse_non_finite,
+)
 from spgls.matrix.squares import column_squares
 from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.data import GameData
@@ -166,7 +173,7 @@ def read_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, A
     Data that is known by its verbs alone, such as a stream, is returned as it is. Unless ``reset``,
     the columns have to be those that the model knows.
     """
-    if isinstance(X, Matrix):
+    if isinstance(X, Matrix) or in_chunks(X):
         matrix = as_matrix(X, check_finite=False) if reset else _read_matrix_again(model, X)
         labels = check_vector(y, "y", matrix.shape[0], "row of X")
         if reset:
@@ -234,6 +241,8 @@ def _name_columns(model: Any, X: Any, columns: int) -> None:
 
 def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
     """Rows for a model that is fitted already."""
+    if in_chunks(X):
+        return _read_matrix_again(model, X)
     if accept_sparse and isinstance(X, Matrix):
         return _read_matrix_again(model, X)
     refuse_matrix_object(X, "X")
@@ -253,6 +262,9 @@ def linear_of(model: Any, table: Any) -> Any:
     """``w'x + b`` of rows that were read for a fitted model, in their own type."""
     if not isinstance(table, Matrix):
         return table @ model.coef_ + model.intercept_
+    if isinstance(table, DaskMatrix):
+        coef, intercept = model.coef_.astype(np.float64), float(model.intercept_)
+        return table.lazy_predictions(coef, intercept, model.coef_.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         said = table.apply(model.coef_.astype(np.float64)) + float(model.intercept_)
     if not np.isfinite(said).all():

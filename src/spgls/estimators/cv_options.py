@@ -17,7 +17,7 @@ from spgls.estimators.conventions import _CALLER
 from spgls.estimators.folds import Judge, Measure, Models
 from spgls.estimators.scorers import AttackedScorer
 from spgls.game.providers import Population
-from spgls.matrix import Matrix
+from spgls.matrix import Matrix, in_chunks
 from spgls.reduction.data import GameData
 from spgls.reduction.fold_sums import Split
 
@@ -131,7 +131,7 @@ def _read_pairs(
         return list(cv)
     splitter = check_cv(cv, y, classifier=stratified)
     # Data that is known by its verbs alone has no rows to show; splitters count them.
-    shown = np.zeros((len(y), 1)) if isinstance(X, Matrix) else X
+    shown = np.zeros((len(y), 1)) if isinstance(X, Matrix) or in_chunks(X) else X
     try:
         return list(splitter.split(shown, y, **metadata))
     except ValueError as error:
@@ -196,7 +196,8 @@ def read_judge(scoring: Any, data: GameData, table: Any, worlds: Sequence[Popula
 
     def judge(split: Split, models: Models) -> Array:
         test = split.test
-        rows, y, z = table[test], data.y[test], data.z[test]
+        rows = table.take(test) if isinstance(table, Matrix) else table[test]
+        y, z = data.y[test], data.z[test]
         weight = None if data.weight is None else data.weight[test]
         return np.array(
             [

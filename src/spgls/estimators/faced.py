@@ -20,7 +20,7 @@ from spgls.game.goals import goals_for
 from spgls.game.moves import Cost
 from spgls.game.providers import Provider
 from spgls.game.response import strength_at
-from spgls.matrix import as_matrix
+from spgls.matrix import DaskMatrix, Matrix, as_matrix, in_chunks
 
 __all__ = [
     "MODEL",
@@ -180,7 +180,7 @@ def face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> Faced
     """Take apart a model; on request, with the costs it was fitted against unless any are given."""
     head, last, coef = linear_parts(model)
     table = X if head is None or len(head) == 0 else head.transform(X)
-    matrix = as_matrix(table)
+    matrix = as_matrix(table, check_finite=not in_chunks(table))
     m, n = matrix.shape
     if n != len(coef):
         raise ValueError(f"X must have {len(coef)} columns, as model was fitted; got {n}.")
@@ -190,6 +190,14 @@ def face(model: Any, X: Any, feature_cost: Any, own_cost: bool = False) -> Faced
     classes, threshold = None, 0.0
     if is_classifier(last):
         classes, threshold = np.asarray(last.classes_), float(getattr(last, "threshold_", 0.0))
+    if isinstance(table, Matrix) or in_chunks(table):
+        # Not for every model to predict: what it says is taken from its coefficients.
+        intercept = float(np.sum(getattr(last, "intercept_", 0.0)))
+        if isinstance(matrix, DaskMatrix) and classes is None:
+            said = matrix.lazy_predictions(coef, intercept, np.float64)
+        else:
+            said = matrix.apply(coef) + intercept
+        return Faced(last, matrix, said, coef, cost, classes, threshold)
     said = _scores(last, table, classes).reshape(m) + threshold
     offset = said - matrix.apply(coef)
     constant = float(offset.mean()) if m > 1 else float(np.sum(getattr(last, "intercept_", 0.0)))

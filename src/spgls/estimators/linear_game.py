@@ -41,7 +41,7 @@ from spgls.game.costs import read_cost
 from spgls.game.moves import Cost, Moves
 from spgls.game.providers import Population, PopulationRange, Provider
 from spgls.game.response import check_pull, shifted, strength_at
-from spgls.matrix import as_matrix
+from spgls.matrix import DaskMatrix, as_matrix
 from spgls.reduction.data import GameData, read_null_space
 from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout, lay_out, layout_of_sums
@@ -378,13 +378,14 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 "spgls.movement, which gives the step of each row and the common direction, or "
                 "pass X.toarray()."
             )
-        return read_again(self, X, accept_sparse=False)
+        table = read_again(self, X, accept_sparse=False)
+        return table.lazy_rows(dense=True) if isinstance(table, DaskMatrix) else table
 
     def _moved(self, X: Any, table: Any, step: Vector, direction: Vector) -> Any:
         """Rows after each has moved, in the container of ``X``."""
         if is_foreign(table):
             return shifted(table, step, direction)
-        moved = table + np.outer(step, direction)
+        moved = table + step[:, None] * direction
         return in_container_of(X, moved.astype(table.dtype, copy=False))
 
     def _facing(self, gamma: Any, m: int) -> Provider:

@@ -35,7 +35,7 @@ from spgls.game.between import Between
 from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange
-from spgls.matrix import Matrix, as_matrix
+from spgls.matrix import Matrix, as_matrix, is_lazy
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers import SolverLike, resolve
 from spgls.solvers.levers import LeverKind, Levers, find_levers, read_kinds
@@ -329,7 +329,11 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         -------
         ndarray of shape (m,)
         """
-        before = np.asarray(on_host(self.predict(X)), dtype=np.float64)
+        heard: Any = self.predict(X)
+        if is_lazy(heard):
+            before = heard.astype(np.float64)
+        else:
+            before = np.asarray(on_host(heard), dtype=np.float64)
         goals = goals_for(self.goal, len(before), z, y)
         provider = self._facing(gamma, len(before))
         said: Vector = like(place_to_follow(X), provider.induced(before, goals))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,6 +164,8 @@ class AttackedScorer:
             Greater is better.
         """
         faced = face(estimator, X, self.feature_cost, is_auto(self.gamma))
+        # Rows in chunks are predicted here, once for all groups.
+        faced = replace(faced, before=np.asarray(faced.before))
         if z is not None and self.goal is not None:
             raise ValueError(f"z was given and so was goal={self.goal!r}; drop one of them.")
         m = len(faced.before)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
 from spgls.base.types import Vector
 from spgls.base.validation import as_numbers, check_number, check_vector, describe
+from spgls.matrix import check_lazy_vector, is_lazy
 
 __all__ = [
     "Cap",
@@ -297,7 +299,7 @@ def goals_for(goal: GoalLike | None, m: int, z: Any, y: Any) -> Vector:
     z : array-like, callable or None
         Goals; a function of the labels needs ``y``.
     y : array-like or None
-        Labels.
+        Labels. Goals from Dask arrays are Dask arrays.
     """
     wish = z if is_goal(z) else goal
     if y is None:
@@ -313,7 +315,8 @@ def goals_for(goal: GoalLike | None, m: int, z: Any, y: Any) -> Vector:
                 f"y is needed, because z={z!r} is a function of the labels; got None. Pass "
                 "y=, or z=, one goal per row."
             )
-        return check_vector(z, "z", m, "row of X")
+        given: Vector = _one_per_row(z, "z", m)
+        return given
     if z is not None and not is_goal(z):
         raise ValueError(
             "z was given and so was y, which goals would follow from; drop one of them."
@@ -324,7 +327,18 @@ def goals_for(goal: GoalLike | None, m: int, z: Any, y: Any) -> Vector:
             "z=Floor(250) or another function of y beside it, or z=, one goal per row, alone."
         )
     name = "goal" if z is None else "z"
-    return goals_of(wish, check_vector(y, "y", m, "row of X"), name)
+    labels = _one_per_row(y, "y", m)
+    if is_lazy(labels):
+        later: Vector = labels.map_blocks(partial(goals_of, wish, name=name), dtype=np.float64)
+        return later
+    return goals_of(wish, labels, name)
+
+
+def _one_per_row(value: Any, name: str, m: int) -> Any:
+    """A number for each row; what Dask has not computed stays so."""
+    if is_lazy(value):
+        return check_lazy_vector(value, name, m)
+    return check_vector(value, name, m, "row of X")
 
 
 def is_goal(z: Any) -> bool:

@@ -90,13 +90,15 @@ class Provider:
 
     def step(self, prediction: Vector, z: Vector) -> Vector:
         """How far along :attr:`direction` each row moves."""
-        return np.asarray((z - prediction) / (self.gamma + self.reach))
+        far: Vector = (z - prediction) / (self.gamma + self.reach)
+        return far
 
     def induced(self, prediction: Vector, z: Vector) -> Vector:
         """Predictions after the rows moved."""
         alpha = self.alpha
         share = 1.0 / (1.0 + alpha)
-        return np.asarray(share * prediction + (alpha * share) * z)
+        said: Vector = share * prediction + (alpha * share) * z
+        return said
 
 
 class _Checked(tuple[float, ...]):

@@ -28,7 +28,7 @@ from spgls.base.validation import (
 from spgls.game.costs import Costs, read_cost
 from spgls.game.goals import GoalLike, read_goals
 from spgls.game.providers import Population, Provider, priced_norm
-from spgls.matrix import Matrix, as_matrix, refuse_matrix_object
+from spgls.matrix import Matrix, as_matrix, dask_matrix, in_chunks, refuse_matrix_object
 
 __all__ = [
     "Movement",
@@ -364,7 +364,8 @@ def _provider(
 
 
 def _dense_only(X: Any, name: str, alternative: str) -> Any:
-    refuse_matrix_object(X, name)
+    if not in_chunks(X):
+        refuse_matrix_object(X, name)
     if sp.issparse(X):
         raise TypeError(
             f"{name} must be dense, because the rows returned are; got {describe(X)}. "
@@ -380,7 +381,7 @@ def shifted(X: Any, step: Vector, direction: Vector) -> Any:
         with place.memory():
             moved = place.put(step)[:, None] * place.put(direction)[None, :]
             return X + place.xp.astype(moved, X.dtype)
-    values = np.asarray(X)
+    values: Any = dask_matrix(X).lazy_rows(dense=True) if in_chunks(X) else np.asarray(X)
     dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
-    moved = (values + np.outer(step, direction)).astype(dtype, copy=False)
+    moved = (values + step[:, None] * direction).astype(dtype, copy=False)
     return in_container_of(X, moved)

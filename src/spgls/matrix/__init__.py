@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from spgls.matrix.blocks import BlockedMatrix, RowBlocks, blocks_of
+from spgls.matrix.cluster import DaskMatrix, dask_matrix, in_chunks
 from spgls.matrix.combined import Change, combine_columns, whole_columns
 from spgls.matrix.convert import as_matrix, refuse_matrix_object, refuse_non_finite
+from spgls.matrix.dask_input import check_lazy_vector, is_dask, is_lazy
 from spgls.matrix.dense import DenseMatrix
+from spgls.matrix.factor import few_rows_with, triangle
 from spgls.matrix.free_columns import FreeColumns
 from spgls.matrix.lazy import ProjectedMatrix, ScaledMatrix, flush_columns, range_basis
 from spgls.matrix.pieces import BLOCK_BYTES, Rows, block_length
@@ -22,6 +25,7 @@ __all__ = [
     "BasisProjection",
     "BlockedMatrix",
     "Change",
+    "DaskMatrix",
     "DenseMatrix",
     "DeviceRates",
     "FreeColumns",
@@ -37,12 +41,19 @@ __all__ = [
     "as_matrix",
     "block_length",
     "blocks_of",
+    "check_lazy_vector",
     "column_squares",
     "combine_columns",
+    "dask_matrix",
+    "few_rows_with",
     "flush_columns",
+    "in_chunks",
+    "is_dask",
+    "is_lazy",
     "longest_row",
     "range_basis",
     "refuse_matrix_object",
     "refuse_non_finite",
+    "triangle",
     "whole_columns",
 ]

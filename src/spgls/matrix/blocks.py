@@ -16,7 +16,7 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.base.validation import describe
 from spgls.matrix.convert import as_matrix
-from spgls.matrix.pieces import Rows, chosen_rows, cuts
+from spgls.matrix.pieces import Rows, chosen_rows, cuts, rows_within
 from spgls.matrix.protocol import Matrix, RowMap
 from spgls.matrix.row_step import on_rows
 from spgls.matrix.squares import column_squares
@@ -369,7 +369,7 @@ class _SomeRows(BlockedMatrix):
         """Rows of each block that has some; none is read after the last."""
         (m, _), at = self.shape, 0
         for piece, block in self.whole._matrices():
-            some = self._within(piece)
+            some = rows_within(self.rows, piece)
             if some is not None:
                 part = block.take(some)
                 yield slice(at, at + part.shape[0]), part
@@ -380,12 +380,3 @@ class _SomeRows(BlockedMatrix):
     def held(self) -> RowBlocks:
         """The same, read once and kept."""
         return RowBlocks(block for _, block in self.blocks())
-
-    def _within(self, piece: slice) -> Rows | None:
-        """Rows that lie in a block, as numbers of its own."""
-        rows = self.rows
-        if isinstance(rows, slice):
-            first, stop = max(rows.start, piece.start), min(rows.stop, piece.stop)
-            return slice(first - piece.start, stop - piece.start) if first < stop else None
-        some = rows[slice(*np.searchsorted(rows, (piece.start, piece.stop)))]
-        return some - piece.start if len(some) else None

@@ -9,11 +9,12 @@ import scipy.sparse as sp
 
 from spgls.base.devices import is_foreign, on_device
 from spgls.base.validation import as_numbers, column_label, describe
+from spgls.matrix.dask_input import is_dask
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.protocol import VERBS, Matrix
 from spgls.matrix.sparse import SparseMatrix
 
-__all__ = ["as_matrix", "refuse_matrix_object", "refuse_non_finite"]
+__all__ = ["as_matrix", "non_finite", "refuse_matrix_object", "refuse_non_finite"]
 
 _FORMATS = ("csr", "csc")
 #: What some array or frame has too says nothing.
@@ -27,7 +28,7 @@ def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
 
     Parameters
     ----------
-    X : array-like, data frame, SciPy sparse matrix or array, or Matrix, of shape (m, n)
+    X : array-like, data frame, SciPy sparse matrix or array, Dask array, or Matrix
         Floating point data of any width is kept as it is; integers and truth values are
         converted once; sparse formats other than CSR and CSC are converted to CSR once. An object
         with all verbs of :class:`~spgls.matrix.Matrix` is returned as it is. Arrays of PyTorch,
@@ -53,6 +54,8 @@ def as_matrix(X: Any, name: str = "X", *, check_finite: bool = True) -> Matrix:
         matrix = _dense(X, name)
     elif sp.issparse(X):
         matrix = _sparse(X, name)
+    elif is_dask(X):
+        matrix = _in_chunks(X, name)
     elif is_foreign(X):
         matrix = _foreign(X, name)
     elif _is_matrix(X, name):
@@ -93,10 +96,15 @@ def refuse_non_finite(matrix: Matrix, name: str = "X", source: Any = None) -> No
         # Rows of a file are easier to find by their block.
         own = getattr(matrix, "name_row", None)
         where = f"row {row}" if own is None else own(row)
-        raise ValueError(
-            f"{name} must be finite; {where}, column {column_label(source, column)!r} is {value}. "
-            "Drop or impute such rows first."
-        )
+        raise non_finite(name, where, column_label(source, column), value)
+
+
+def non_finite(name: str, where: str, column: Any, value: float) -> ValueError:
+    """The error that names an entry that is not finite."""
+    return ValueError(
+        f"{name} must be finite; {where}, column {column!r} is {value}. Drop or impute such rows "
+        "first."
+    )
 
 
 def _is_matrix(X: Any, name: str) -> bool:
@@ -113,6 +121,13 @@ def _is_matrix(X: Any, name: str) -> bool:
             "from spgls.matrix.BlockedMatrix."
         )
     return True
+
+
+def _in_chunks(X: Any, name: str) -> Matrix:
+    """Rows of a Dask array, or of a data frame, where they are."""
+    from spgls.matrix.cluster import dask_matrix
+
+    return dask_matrix(X, name)
 
 
 def _foreign(X: Any, name: str) -> Matrix:

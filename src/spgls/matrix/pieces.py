@@ -8,7 +8,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK_BYTES", "CACHE_BYTES", "Rows", "block_length", "chosen_rows", "cuts"]
+__all__ = [
+    "BLOCK_BYTES",
+    "CACHE_BYTES",
+    "Rows",
+    "block_length",
+    "chosen_rows",
+    "cuts",
+    "rows_within",
+]
 
 #: Working copies of a piece of the data never exceed about this many bytes.
 BLOCK_BYTES = 4 * 2**20
@@ -45,3 +53,12 @@ def chosen_rows(rows: Rows, length: int) -> Rows:
         raise IndexError(f"rows must lie between 0 and {length - 1}; got {low} to {high}.")
     together = high - low + 1 == len(rows) and bool((np.diff(rows) == 1).all())
     return slice(low, high + 1) if together else rows
+
+
+def rows_within(rows: Rows, piece: slice) -> Rows | None:
+    """Rows, in order, that lie in a piece, as numbers of its own; None where there are none."""
+    if isinstance(rows, slice):
+        first, stop = max(rows.start, piece.start), min(rows.stop, piece.stop)
+        return slice(first - piece.start, stop - piece.start) if first < stop else None
+    some = rows[slice(*np.searchsorted(rows, (piece.start, piece.stop)))]
+    return some - piece.start if len(some) else None

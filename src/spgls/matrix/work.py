@@ -53,6 +53,10 @@ class Work:
         Seconds that the rows of one pass take to come, whatever they are needed for.
     device : DeviceRates, optional
         Speed of the device that holds it; none where the host does.
+    threads : int, optional
+        Cores where the data is, if not those of this process.
+    place : str
+        Where that is, in words, and what a pass takes there.
     """
 
     rows: int
@@ -66,6 +70,8 @@ class Work:
     moments: float = 0.0
     wait: float = 0.0
     device: DeviceRates | None = None
+    threads: int | None = None
+    place: str = ""
 
     def of_columns(self, count: int) -> Work:
         """The same for some of the columns; a pass still reads all of them."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spgls.base.types import Array, Vector
-from spgls.matrix import Matrix, block_length
+from spgls.matrix import BlockedMatrix, Matrix, RowBlocks, block_length
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import Dependence, exact_dependence
@@ -141,6 +141,9 @@ class Pieces:
             yield some, matrix.take(some)
             return
         length = block_length(matrix.shape[1], block_bytes=_COPY_BYTES)
+        if isinstance(matrix, BlockedMatrix) and not isinstance(matrix, RowBlocks):
+            # Rows that have to come first come together; they are copied when their block is here.
+            length = len(rows)
         for at in range(0, len(rows), length):
             some = rows[at : at + length]
             yield some, matrix.take(some)

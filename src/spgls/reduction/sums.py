@@ -12,10 +12,9 @@ from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import qr
 
 from spgls.base.types import Array, Vector
-from spgls.matrix import Matrix, block_length
+from spgls.matrix import few_rows_with, triangle
 
 __all__ = ["Account", "Origin", "Sizes", "few_rows_with", "triangle"]
 
@@ -116,49 +115,3 @@ class Sizes:
         """From rows of labels, goals and ones that have the right moments."""
         gap = rows @ np.array([1.0, -1.0, origin.apart])[: rows.shape[1]]
         return replace(cls.from_moments(rows.T @ rows, origin), gap=float(gap @ gap))
-
-
-def few_rows_with(
-    few: Array, matrix: Matrix, beside: Array, root: Vector | None, row: Vector | None
-) -> Array:
-    """Few rows and those of a matrix as few rows with the same moments.
-
-    They are no more than a triangular factor and the last panel.
-
-    Parameters
-    ----------
-    few : ndarray
-        Rows so far; empty at first.
-    matrix : Matrix
-        More rows.
-    beside : ndarray
-        What stands beside each of them.
-    root : ndarray, optional
-        Square roots of their weights.
-    row : ndarray, optional
-        What is subtracted from each.
-    """
-    n = matrix.shape[1]
-    width = n + beside.shape[1]
-    own = getattr(matrix, "triangle", None)
-    if own is not None:
-        # The data factors itself, where it is.
-        factor: Array = own(beside, root, row)
-        return np.vstack([few, factor]) if few.size else factor
-    for some, panel in matrix.row_panels(block_length(width, at_least=2 * width)):
-        block = np.empty((panel.shape[0], width))
-        np.subtract(panel, 0.0 if row is None else row, block[:, :n])
-        block[:, n:] = beside[some]
-        if root is not None:
-            block *= root[some, None]
-        few = np.vstack([triangle(few), block]) if few.size else block
-    return few
-
-
-def triangle(rows: Array) -> Array:
-    """Triangular factor of some rows: as few rows as there are columns, with the same moments.
-
-    The rows given may be overwritten.
-    """
-    (factor,) = qr(rows, mode="r", overwrite_a=True, check_finite=False)
-    return np.array(factor[: rows.shape[1]])

@@ -84,6 +84,8 @@ class Plan:
         Products after which an iterative choice is given up for the other, zero for never.
     device : DeviceRates, optional
         The device that holds the data, as fast as it was measured.
+    place : str
+        Where the data is, if not in this process, and what a pass takes there.
     """
 
     solver: str
@@ -93,6 +95,7 @@ class Plan:
     available: float
     patience: int = 0
     device: DeviceRates | None = None
+    place: str = ""
 
     @property
     def seconds(self) -> float:
@@ -123,6 +126,7 @@ class Plan:
                 f"multiplies {2e-12 * self.device.multiply:.3g} Tflop/s and answers in "
                 f"{_seconds(self.device.answer)}"
             )
+        lines += [f"  {self.place}"] if self.place else []
         return "\n".join(lines)
 
 
@@ -176,7 +180,7 @@ def make_plan(
         choice, reason = "krylov", "Multiplying takes less than decomposing would."
         left = _PATIENCE * exact.seconds / max(krylov_pass(work, cores), 1e-6)
         patience = max(20, int(min(left, 1e6)))
-    return Plan(choice, reason, options, cores, room, patience, work.device)
+    return Plan(choice, reason, options, cores, room, patience, work.device, work.place)
 
 
 @lru_cache(maxsize=1)

@@ -64,7 +64,7 @@ class Cost:
 def spectral_cost(work: Work, games: int, threads: int) -> Cost:
     """One reduction on the smaller side of the data, then all games on it."""
     m, n = work.rows, work.columns
-    side, cores = min(m, n), float(threads**_GROWTH)
+    side, cores = min(m, n), float((work.threads or threads) ** _GROWTH)
     square, bring = (work.row_square, _BY_COLUMNS) if m < n else (work.square, _BY_ROWS)
     rate = _MULTIPLY * cores * side / (side + _HALF) if side else 1.0
     free = free_cost(work, threads)
@@ -124,6 +124,7 @@ def free_cost(work: Work, threads: int) -> FreeCost:
 
 def _read(work: Work, threads: int) -> float:
     """Seconds of one product with the data alone."""
+    threads = work.threads or threads
     cores = float(threads**_GROWTH)
     if work.device is not None:
         scatter = _SCATTER if work.by_index else 1.0

@@ -14,7 +14,7 @@ from spgls.base.validation import check_count, check_flag, check_number, check_v
 from spgls.game.costs import Costs, read_cost
 from spgls.game.goals import GoalLike, is_goal, read_goals
 from spgls.game.providers import Population
-from spgls.matrix import Matrix, as_matrix
+from spgls.matrix import Matrix, as_matrix, in_chunks
 from spgls.reduction.layout import lay_out
 from spgls.solvers.auto import Plan, make_plan
 from spgls.solvers.small import is_paper_game
@@ -76,7 +76,8 @@ def explain_solver(
     >>> explain_solver(np.ones((3000, 3000))).solver
     'krylov'
     """
-    matrix = as_matrix(X)
+    # Chunks on workers are not read for a plan.
+    matrix = as_matrix(X, check_finite=not in_chunks(X))
     m, n = matrix.shape
     check_flag(fit_intercept, "fit_intercept")
     if y is not None:
