@@ -126,12 +126,7 @@ def against_memory(kind: str, rows: int, times: float, count: int) -> Result:
     y = X @ rng.normal(size=columns) + rng.normal(size=X.shape[0])
     z = np.maximum(y, np.median(y))
     parts = [
-        da.from_delayed(
-            dask.delayed(make)(size, number),
-            (size, columns),
-            dtype=np.float64,
-            meta=X[:0] if kind == "dense" else sp.csr_array((0, 0)),
-        )
+        da.from_delayed(dask.delayed(make)(size, number), (size, columns), dtype=np.float64)
         for number in range(CHUNKS)
     ]
     with cluster() as workers, Client(workers):

@@ -34,7 +34,7 @@ def _chunked(X, sizes):
     ends = np.cumsum([0, *sizes])
     parts = [dask.delayed(X[a:b]) for a, b in pairwise(ends)]
     blocks = [
-        da.from_delayed(part, (size, X.shape[1]), dtype=X.dtype, meta=sp.csr_array((0, 0)))
+        da.from_delayed(part, (size, X.shape[1]), dtype=X.dtype)
         for part, size in zip(parts, sizes, strict=True)
     ]
     return da.concatenate(blocks)
@@ -247,7 +247,38 @@ def test_column_means_much_larger_than_deviations():
         assert a.objective == pytest.approx(b.objective, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("method", ["moments", "triangular"])
+def test_statistics_of_chunks(kind, method):
+    X, y, z = _data(9, m=120)
+    X, weight = _kind(X, kind), np.linspace(0.0, 2.0, 120)
+    rows = DaskMatrix(_chunked(X, (50, 30, 40)))
+    given = {"sample_weight": weight, "method": method}
+    a, b = (spgls.GameStatistics.from_data(T, y, z, **given) for T in (rows, X))
+    # Added up where the chunks are.
+    assert rows.passes == 1
+    game = {"fit_intercept": True, "feature_cost": [1.0, 2.0, np.inf, 1.0, 1.0]}
+    for gamma in (0.5, spgls.Population.mixed(1.0)):
+        ours, theirs = (one.solve(gamma, **game) for one in (a, b))
+        assert ours.status is theirs.status
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-10)
+    half = spgls.GameStatistics.from_data(rows.take(slice(0, 60)), y[:60], z[:60], method=method)
+    rest = spgls.GameStatistics.from_data(X[60:], y[60:], z[60:], method=method)
+    whole = spgls.GameStatistics.from_data(X, y, z, method=method)
+    assert (half + rest).solve(1.0).objective == pytest.approx(whole.solve(1.0).objective)
+
+
 # Estimators
+
+
+def test_partial_fit_takes_chunks():
+    X, y, _ = _data(4, m=120)
+    goal = spgls.Floor(float(np.median(y)))
+    whole = spgls.StackelbergRegressor(1.0, goal=goal).fit(X, y)
+    model = spgls.StackelbergRegressor(1.0, goal=goal)
+    for some in (slice(0, 70), slice(70, 120)):
+        model.partial_fit(da.from_array(X[some], chunks=(30, N)), da.from_array(y[some], chunks=9))
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-8)
 
 
 @pytest.fixture(scope="module")

@@ -58,6 +58,9 @@ class BlockedMatrix(ABC):
     <Status.OPTIMAL: 'optimal'>
     """
 
+    #: Whether verbs are carried out where the blocks are, for all of them at once.
+    elsewhere: bool = False
+
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
@@ -339,7 +342,7 @@ class RowBlocks(BlockedMatrix):
 
 def blocks_of(matrix: Matrix) -> Iterator[tuple[slice, Matrix]]:
     """Rows of a matrix in one read: block by block if it comes in blocks, else all at once."""
-    if isinstance(matrix, BlockedMatrix):
+    if isinstance(matrix, BlockedMatrix) and not matrix.elsewhere:
         yield from matrix._matrices()
     else:
         yield slice(0, matrix.shape[0]), matrix

@@ -10,10 +10,14 @@ from spgls.base.validation import describe
 __all__ = ["check_array", "check_lazy_vector", "is_dask", "is_dask_frame", "is_lazy"]
 
 
+#: Where Dask's collections are defined; frames that plan their queries were apart until 2025.
+_HOMES = ("dask", "dask_expr")
+
+
 def is_dask(X: Any) -> bool:
     """Whether something is an array or a frame of Dask, which need not be loaded to tell."""
     kind = type(X)
-    return kind.__module__.split(".")[0] == "dask" and hasattr(kind, "__dask_graph__")
+    return kind.__module__.split(".")[0] in _HOMES and hasattr(kind, "__dask_graph__")
 
 
 def is_dask_frame(X: Any) -> bool:

@@ -133,6 +133,8 @@ class DaskMatrix(BlockedMatrix):
     (<Status.OPTIMAL: 'optimal'>, 2)
     """
 
+    elsewhere = True
+
     def __init__(self, X: Any, *, columns: Sequence[str] | None = None, name: str = "X") -> None:
         check_array(X, name)
         self._start(Chunks.of_array(X), None if columns is None else list(columns))
