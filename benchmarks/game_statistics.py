@@ -1,6 +1,6 @@
 """What sums of rows cost: an update against the product of its block, and a solve from sums.
 
-``python benchmarks/statistics.py [--pairs N]``. One thread, processor time, in turns.
+``python benchmarks/game_statistics.py [--pairs N]``. One thread, processor time, in turns.
 """
 
 from __future__ import annotations
