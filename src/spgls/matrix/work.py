@@ -55,6 +55,8 @@ class Work:
         Speed of the device that holds it; none where the host does.
     threads : int, optional
         Cores where the data is, if not those of this process.
+    parts : int
+        Sums over parts of the rows that travel to be added up, each of the size of the whole.
     place : str
         Where that is, in words, and what a pass takes there.
     """
@@ -71,6 +73,7 @@ class Work:
     wait: float = 0.0
     device: DeviceRates | None = None
     threads: int | None = None
+    parts: int = 0
     place: str = ""
 
     def of_columns(self, count: int) -> Work:

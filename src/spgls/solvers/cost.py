@@ -39,6 +39,8 @@ _FETCH, _ROW = 3.6e8, 2e-8
 _GAME, _FURTHER_GAME, _FURTHER_PROJECTION = 5e-4, 1e-4, 5e-4
 #: Seconds of a pass however small the data.
 _PASS = 1.3e-4
+#: Bytes a second of sums that travel from one process to another and are added up.
+_TRAVEL = 2e8
 #: Passes that a game takes on data of moderate condition, and more for each decade of games.
 _PASSES, _MORE_PASSES = 4.0, 4.0
 #: Factorisations of free columns on the way to a basis and its accuracy, and products with them in
@@ -91,7 +93,8 @@ def spectral_cost(work: Work, games: int, threads: int) -> Cost:
     squares = 4.9 if m < n else 4.0
     memory = 8.0 * (squares * side**2 + (games + 4) * n + 3 * m) + 4.5e6 + fixed
     # Rows that have to come first are read for the sums, and for the losses.
-    return Cost(reduce + 2 * work.wait + decompose + small, memory)
+    wait = 2 * work.wait + 8.0 * work.parts * float(n + work.free) ** 2 / _TRAVEL
+    return Cost(reduce + wait + decompose + small, memory)
 
 
 def decomposition_seconds(side: int, threads: int) -> float:

@@ -32,9 +32,10 @@ from spgls.matrix.work import Work
 
 __all__ = ["DaskMatrix", "dask_matrix", "in_chunks"]
 
-#: Results that one task adds up: fewer where they are large. Numbers of fewer bytes than these
-#: travel with each task, which saves a step; others once to each worker.
-_FAN, _WIDE_FAN, _SMALL = 8, 64, 2**16
+#: Results that one task adds up, by their bytes: a worker has to hold them all.
+_FANS = ((2**16, 64), (2**22, 8), (2**63, 2))
+#: Numbers of fewer bytes travel with each task, which saves a step; others once to each worker.
+_SMALL = 2**16
 #: Rows that are looked at beforehand, and chunks whose means stand for all.
 _HEAD, _EXAMPLES = 256, 3
 #: Seconds that a pass takes however small the data: by a scheduler of workers, by threads; and
@@ -215,7 +216,7 @@ class DaskMatrix(BlockedMatrix):
         answer, task = (_ANSWER_HERE, _TASK_HERE) if client is None else (_ANSWER, _TASK)
         latency = answer + task * chunks + (0.0 if client is None else 16.0 * n * workers / _SEND)
         load = 0.0 if self.held else share * own.bytes / (_LOAD * workers)
-        levels = int(np.ceil(np.log(max(chunks, 2)) / np.log(self._fan)))
+        levels = int(np.ceil(np.log(max(chunks, 2)) / np.log(_fan(16 * n))))
         who = f"{cores} threads here" if client is None else f"{workers} workers, {cores} threads"
         place = (
             f"{who}, {chunks} chunks: a pass reads {_bytes(share * own.bytes)}"
@@ -232,6 +233,7 @@ class DaskMatrix(BlockedMatrix):
             row_square=float(m) * m * n,
             wait=latency + load,
             threads=cores,
+            parts=0 if client is None else chunks,
             place=place,
         )
 
@@ -324,7 +326,9 @@ class DaskMatrix(BlockedMatrix):
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, in one pass."""
-        return np.asarray(self._sum("moment", at.chunk_moment, (shift,), (extra, weight)))
+        size = 8 * (self.shape[1] + extra.shape[1]) ** 2
+        given = (shift,), (extra, weight)
+        return np.asarray(self._sum("moment", at.chunk_moment, *given, size=size))
 
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
         """Squared lengths of the columns, in one pass."""
@@ -339,8 +343,9 @@ class DaskMatrix(BlockedMatrix):
 
     def triangle(self, beside: Array, root: Vector | None, shift: Vector | None) -> Array:
         """Triangular factor of ``S^{1/2}[A - 1 shift', beside]``, in one pass."""
-        task = at.stacked_triangles
-        found = self._sum("triangle", at.chunk_triangle, (shift,), (beside, root), combine=task)
+        size = 8 * (self.shape[1] + beside.shape[1]) ** 2
+        given, combine = ((shift,), (beside, root)), at.stacked_triangles
+        found = self._sum("triangle", at.chunk_triangle, *given, combine=combine, size=size)
         return np.asarray(found)
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
@@ -449,10 +454,6 @@ class DaskMatrix(BlockedMatrix):
                 )
         return looks
 
-    @property
-    def _fan(self) -> int:
-        return _WIDE_FAN if 16 * self.shape[1] <= _SMALL else _FAN
-
     def _client(self) -> Any:
         """Who runs graphs: where chunks are held, else whoever would run a Dask array now."""
         return current_client() if self._own_client is None else self._own_client
@@ -467,13 +468,18 @@ class DaskMatrix(BlockedMatrix):
         combine: Callable[[list[Any]], Any] = at.added,
         each: list[int] | None = None,
         lasting: bool = False,
+        size: int | None = None,
     ) -> Any:
-        """Do some work on every chunk, and add up what comes of it, in one graph."""
+        """Do some work on every chunk, and add up what comes of it, in one graph.
+
+        ``size`` is that of a result in bytes, two columns by default.
+        """
         client = self._ready()
         layer, keys = self._tasks(verb, work, shared, cut, client, each=each, lasting=lasting)
         name, level = f"spgls-sum-{uuid4().hex}", 0
+        fan = _fan(16 * self.shape[1] if size is None else size)
         while len(keys) > 1 or level == 0:
-            groups = [keys[k : k + self._fan] for k in range(0, len(keys), self._fan)]
+            groups = [keys[k : k + fan] for k in range(0, len(keys), fan)]
             keys = [(name, level, number) for number in range(len(groups))]
             layer |= {key: (combine, group) for key, group in zip(keys, groups, strict=True)}
             level += 1
@@ -611,6 +617,11 @@ def dask_matrix(X: Any, name: str = "X") -> DaskMatrix:
     if isinstance(X, DaskMatrix):
         return X
     return DaskMatrix.from_frame(X) if is_dask_frame(X) else DaskMatrix(X, name=name)
+
+
+def _fan(size: int) -> int:
+    """Results of so many bytes that one task adds up."""
+    return next(fan for most, fan in _FANS if size <= most)
 
 
 def _given(value: Any) -> Any:
