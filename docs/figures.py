@@ -16,9 +16,11 @@ import matplotlib
 matplotlib.use("Agg")
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
-from sklearn.preprocessing import StandardScaler, scale
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, scale
 
 from spgls import (
     Cap,
@@ -72,14 +74,14 @@ def displays() -> dict[str, Any]:
         goal=Floor(250),
     )
     return {
-        "robustness": RobustnessDisplay.from_estimators(models, X, y).plot(),
-        "coefficients": rely.plot(),
-        "path": PathDisplay.from_path(path, X, y, z, gamma=model.gamma_).plot(metric="r2"),
-        "tradeoff": TradeoffDisplay.from_estimator(model, X, y).plot(),
-        "heatmap": GammaHeatmapDisplay.from_estimator(model, X, y, cv=5).plot(metric="r2"),
-        "movement": MovementDisplay.from_estimator(costly, X, z).plot(),
-        "response": ResponseDisplay.from_estimator(model, X, y).plot(max_rows=120),
-        "cv": CVDisplay.from_cv_results(search.fit(X, y)).plot(),
+        "display-robustness": RobustnessDisplay.from_estimators(models, X, y).plot(),
+        "display-coefficients": rely.plot(),
+        "display-path": PathDisplay.from_path(path, X, y, z, gamma=model.gamma_).plot(metric="r2"),
+        "display-tradeoff": TradeoffDisplay.from_estimator(model, X, y).plot(),
+        "display-heatmap": GammaHeatmapDisplay.from_estimator(model, X, y, cv=5).plot(metric="r2"),
+        "display-movement": MovementDisplay.from_estimator(costly, X, z).plot(),
+        "display-response": ResponseDisplay.from_estimator(model, X, y).plot(max_rows=120),
+        "display-cv": CVDisplay.from_cv_results(search.fit(X, y)).plot(),
     }
 
 
@@ -97,7 +99,24 @@ def decisions() -> dict[str, Any]:
     }
     one = DecisionDisplay.from_estimator(models["logistic"], *judge, goal, budget=2.0)
     several = DecisionRobustnessDisplay.from_estimators(models, *judge, goal)
-    return {"decision": one.plot(), "decision-robustness": several.plot()}
+    return {"display-decision": one.plot(), "display-decision-robustness": several.plot()}
+
+
+def tutorial() -> dict[str, Any]:
+    """The picture of tutorial.md, on the table that ships with scikit-learn."""
+    table, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    encode = ColumnTransformer(
+        [
+            ("num", StandardScaler(), table.columns.drop("sex")),
+            ("cat", OneHotEncoder(sparse_output=False), ["sex"]),
+        ]
+    )
+    train, _, y, _ = train_test_split(table, y, random_state=0)
+    X = encode.set_output(transform="pandas").fit_transform(train)
+    cost = {"age": np.inf, "sex": np.inf}
+    game = StackelbergRegressor(goal=Floor(250), feature_cost=cost).fit(X, y)
+    both = [LinearRegression().fit(X, y), game]
+    return {"tutorial-coefficients": CoefficientDisplay.from_estimators(both, X).plot()}
 
 
 def red_wine(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -136,8 +155,8 @@ def insurance_levers() -> Path:
 
 def main() -> None:
     STATIC.mkdir(exist_ok=True)
-    for name, display in (displays() | decisions()).items():
-        path = STATIC / f"display-{name}.png"
+    for name, display in (displays() | decisions() | tutorial()).items():
+        path = STATIC / f"{name}.png"
         display.figure_.savefig(path, dpi=150)
         print(f"Written: {path}")
     folder = os.environ.get("SPGLS_DATA")

@@ -1,0 +1,53 @@
+"""Formulas as MathML, which browsers draw by themselves: no script and no network.
+
+The font is the one that ziamath ships; it is copied into the pages when they are built.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.util.fileutil import copy_asset
+from sphinx.writers.html5 import HTML5Translator
+
+FONT = "STIXTwoMath-Regular.ttf"
+TAG = re.compile(r"\\tag\{(.*?)\}")
+
+
+def markup(latex: str, display: str) -> str:
+    """The formula in MathML, with what it was written as for those who copy it."""
+    return convert(latex, display=display)
+
+
+def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
+    self.body.append(f'<span class="math">{markup(node.astext(), "inline")}</span>')
+    raise nodes.SkipNode
+
+
+def visit_block(self: HTML5Translator, node: nodes.math_block) -> None:
+    latex = node.astext()
+    tag = TAG.search(latex)
+    self.body.append(self.starttag(node, "div", CLASS="math"))
+    self.body.append(markup(TAG.sub("", latex), "block"))
+    if tag:
+        self.body.append(f'<span class="eqno">({tag.group(1)})</span>')
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def copy_font(app: Sphinx) -> None:
+    if app.builder.format == "html":
+        with as_file(files("ziamath") / "fonts" / FONT) as font:
+            copy_asset(font, Path(app.outdir) / "_static" / "fonts")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
+    app.connect("builder-inited", copy_font)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
