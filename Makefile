@@ -98,10 +98,11 @@ lint: $(STAMP) ## check style and formatting
 typecheck: $(STAMP) ## check types
 	@$(BIN)/mypy
 
-# Pages of names that no longer exist would linger in docs/generated, so it is made anew.
-docs: $(STAMP) ## build the documentation into docs/_build/html
-	@rm -rf docs/generated
-	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+# Pages of names that no longer exist would linger, so what is generated is made anew.
+docs: $(STAMP) ## build the documentation into docs/_build/html, and check its links
+	@rm -rf docs/generated docs/gallery docs/_build
+	@OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "Built: docs/_build/html/index.html"
 
 figures: $(STAMP) ## draw the figures of the documentation (SPGLS_DATA names the data folder)
@@ -144,5 +145,5 @@ $(PEERS): $(STAMP)
 	@touch $@
 
 clean: ## remove .venv, .venv-oldest and everything built
-	@rm -rf .venv $(OLDEST) build dist reproduction/dist docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	@rm -rf .venv $(OLDEST) build dist reproduction/dist docs/_build docs/generated docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 	@find src tests benchmarks docs reproduction -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

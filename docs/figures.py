@@ -7,6 +7,7 @@ winequality-red.csv and insurance.csv; the others need nothing.
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -30,9 +32,10 @@ from spgls import (
     StackelbergRegressor,
     StackelbergRegressorCV,
     Wants,
+    solve,
     solve_path,
 )
-from spgls.datasets import load_insurance
+from spgls.datasets import load_insurance, make_dense
 from spgls.display import (
     CoefficientDisplay,
     CVDisplay,
@@ -153,12 +156,116 @@ def insurance_levers() -> Path:
     return path
 
 
+def excess(A: np.ndarray, y: np.ndarray, z: np.ndarray, gamma: float, nu: np.ndarray) -> np.ndarray:
+    """By how much the Lagrangian's minimiser misses the sphere, from dense matrices."""
+    L = np.column_stack([A, z])
+    found = []
+    for multiplier in nu:
+        K = L.T @ L + multiplier * np.diag([1.0] * A.shape[1] + [gamma])
+        *x, c = np.linalg.solve(K, np.append(A.T @ y, z @ y + multiplier * gamma / 2))
+        found.append(np.dot(x, x) - gamma * c * (1 - c))
+    return np.array(found)
+
+
+def theory_excess() -> Any:
+    """Theorem S: a root, the hard case, and no linear term."""
+    rng = np.random.default_rng(2)
+    A, y, z = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=6)
+    wide = rng.normal(size=(4, 6))
+    games = {
+        "a root: one optimum": (A, y, z),
+        "hard case: no root": (wide, 0.15 * y[:4], z[:4]),
+        "y = z/2: constant": (A, z / 2, z),
+    }
+    figure, ax = plt.subplots(figsize=(7, 4))
+    for name, (data, labels, goals) in games.items():
+        lowest = np.linalg.svd(np.column_stack([data, goals]))[1][-1] ** 2
+        pole = 0.0 if data.shape[0] < data.shape[1] + 1 else -lowest
+        nu = pole + np.geomspace(1e-3, 6.0, 300)
+        ax.plot(nu, excess(data, labels, goals, 1.0, nu), label=name)
+    ax.axhline(0.0, color="grey", linewidth=0.8)
+    ax.axhline(-0.25, color="grey", linewidth=0.8, linestyle=":", label="-gamma/4")
+    ax.set(xlabel="multiplier", ylabel="excess", ylim=(-0.4, 1.0))
+    ax.legend()
+    figure.tight_layout()
+    return figure
+
+
+def theory_valleys() -> Any:
+    """Theorem C: the loss over the norm in the game with two valleys, and bounds on intervals."""
+    yy, zz, yz, p_y, p_z, honest, gamma = 9.0, 5.0, -3.0, -3.0, 1.0, 0.5, 0.01
+
+    def averages(t: np.ndarray) -> tuple[np.ndarray, ...]:
+        s = 1 / (1 + t / gamma)
+        return honest + (1 - honest) * s**2, honest + (1 - honest) * s
+
+    def phi(t: np.ndarray) -> np.ndarray:
+        a, p = averages(t)
+        inner = np.abs(p * p_y - (p - a) * p_z) * np.sqrt(t)
+        return a * t - 2 * inner + yy - 2 * (1 - p) * yz + (1 - 2 * p + a) * zz
+
+    t = np.geomspace(1e-6, 1e2, 2000)
+    figure, ax = plt.subplots(figsize=(7, 4))
+    ax.plot(t, phi(t), label="least loss at this norm")
+    edges = np.geomspace(1e-6, 1e2, 17)
+    for number, (low, high) in enumerate(itertools.pairwise(edges)):
+        middle = np.sqrt(low * high)
+        a, p = averages(middle)
+        nu = np.abs(p * p_y - (p - a) * p_z) / (a * np.sqrt(middle)) - 1.0
+        inside = np.geomspace(low, high, 50)
+        a, p = averages(inside)
+        # The Lagrangian at the middle's multiplier, with G = 1.
+        side = (p * p_y - (p - a) * p_z) / np.sqrt(a)
+        bound = -(side**2) / (1 + nu) - nu * a * inside
+        bound += yy - 2 * (1 - p) * yz + (1 - 2 * p + a) * zz
+        name = "bounds on intervals" if number == 0 else None
+        ax.plot([low, high], [bound.min()] * 2, color="tab:red", label=name)
+    ax.set(xscale="log", xlabel="squared norm t", ylabel="loss", ylim=(8.5, 16))
+    ax.legend(loc="upper left")
+    figure.tight_layout()
+    return figure
+
+
+def theory_passes() -> Any:
+    """Theorem B: passes over the data for several strengths."""
+    game = make_dense(1000, 500, random_state=0)
+    X, y, z = game.X, game.y, game.z
+    sizes, ours, theirs = (1, 10, 50), [], []
+    for size in sizes:
+        gammas = np.geomspace(1e-3, 1e3, size) if size > 1 else np.array([1.0])
+        theirs.append(sum(solve(X, y, z, g, solver="gltr").stats.passes for g in gammas))
+        ours.append(solve_path(X, y, z, gammas, solver="krylov").stats.passes)
+    figure, ax = plt.subplots(figsize=(7, 3.2))
+    at = np.arange(len(sizes))
+    for shift, name, passes in ((-0.2, "one by one (gltr)", theirs), (0.2, "one space", ours)):
+        bars = ax.bar(at + shift, passes, 0.4, label=name)
+        ax.bar_label(bars, fmt="%.0f")
+    ax.set_xticks(at, [f"{size} strength{'s' if size > 1 else ''}" for size in sizes])
+    ax.set(yscale="log", ylabel="passes over the data", ylim=(1, 4 * max(theirs)))
+    ax.legend(loc="upper left")
+    figure.tight_layout()
+    return figure
+
+
+def theory() -> None:
+    """The pictures of the pages on theory."""
+    for name, draw in {
+        "excess": theory_excess,
+        "valleys": theory_valleys,
+        "passes": theory_passes,
+    }.items():
+        path = STATIC / f"theory-{name}.png"
+        draw().savefig(path, dpi=120)
+        print(f"Written: {path}")
+
+
 def main() -> None:
     STATIC.mkdir(exist_ok=True)
     for name, display in (displays() | decisions() | tutorial()).items():
         path = STATIC / f"{name}.png"
         display.figure_.savefig(path, dpi=150)
         print(f"Written: {path}")
+    theory()
     folder = os.environ.get("SPGLS_DATA")
     if folder:
         print(f"Written: {population_tradeoff(Path(folder))}")
