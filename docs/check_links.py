@@ -50,9 +50,10 @@ def broken(root: Path) -> list[str]:
             target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
             if not target.is_file():
                 wrong.append(f"{name}: no file for {url}")
-            elif parts.fragment and target in pages:
-                if unquote(parts.fragment) not in pages[target].anchors:
-                    wrong.append(f"{name}: no anchor for {url}")
+                continue
+            anchors = pages[target].anchors if parts.fragment and target in pages else None
+            if anchors is not None and unquote(parts.fragment) not in anchors:
+                wrong.append(f"{name}: no anchor for {url}")
     return wrong
 
 

@@ -20,9 +20,13 @@ FONT = "STIXTwoMath-Regular.ttf"
 TAG = re.compile(r"\\tag\{(.*?)\}")
 
 
+#: Bars and slashes, which MathML would set apart like signs of a relation.
+TIGHT = re.compile(r"<mo([^>]*)>(&#x0007C;|&#x0002F;|\||/)</mo>")
+
+
 def markup(latex: str, display: str) -> str:
-    """The formula in MathML, with what it was written as for those who copy it."""
-    return convert(latex, display=display)
+    """The formula in MathML."""
+    return TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', convert(latex, display=display))
 
 
 def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
