@@ -24,9 +24,14 @@ TAG = re.compile(r"\\tag\{(.*?)\}")
 TIGHT = re.compile(r"<mo([^>]*)>(&#x0007C;|&#x0002F;|\||/)</mo>")
 
 
+#: Infinity is a number here, not a sign.
+INFINITY = "&#x0221E;"
+
+
 def markup(latex: str, display: str) -> str:
     """The formula in MathML."""
-    return TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', convert(latex, display=display))
+    formula = TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', convert(latex, display=display))
+    return formula.replace(f"<mo>{INFINITY}</mo>", f"<mi>{INFINITY}</mi>")
 
 
 def visit_inline(self: HTML5Translator, node: nodes.math) -> None:

@@ -33,7 +33,9 @@ COLOURS = {
     "y from z alone": "#666666",
 }
 _PRINTED = {"socp": "socp", "rtr-newton": "rtr_newton", "ltrsr": "ltrsr"}
-_WIDTH, _HEIGHT = 3.3, 3.0
+_WIDTH, _HEIGHT = 4.2, 3.2
+#: Panels side by side: more would be too small to read on a page.
+_BESIDE = 2
 #: Sizes named on an axis, at most.
 TICKS = 4
 #: A curve at this share of the others would leave no room for them.
@@ -56,7 +58,7 @@ def times_figure(results: Results, methods: Sequence[str]) -> bytes:
         A picture in PNG.
     """
     shown = families(results)
-    figure, panels = _panels(len(shown), min(len(shown), 3))
+    figure, panels = _panels(len(shown), min(len(shown), _BESIDE))
     for ax, family in zip(panels, shown, strict=True):
         for method in methods:
             found = [point for point in points(results, family, method) if point.measured]
@@ -77,6 +79,8 @@ def times_figure(results: Results, methods: Sequence[str]) -> bytes:
                 ax.plot(
                     [row.n for row in printed], times, "--", color=COLOURS[method], linewidth=0.9
                 )
+        if printed:
+            ax.plot([], [], "--", color="0.4", linewidth=0.9, label="the paper's times")
         sizes = sorted(own | {row.n for row in printed})
         _log(ax, _title(family), "rows" if family.attacker else "features", "seconds", sizes)
     _legend(figure, panels)
@@ -87,7 +91,7 @@ def ratio_figure(results: Results, ratios: Sequence[float] = (0.5, 1.0)) -> byte
     """How many times as long as others SOCP takes, over size and density."""
     others = ("ltrsr", "rtr-newton", "krylov")
     densities = sorted({f.density or 1.0 for f in families(results)}, reverse=True)
-    figure, panels = _panels(len(densities), len(densities))
+    figure, panels = _panels(len(densities), min(len(densities), _BESIDE))
     for ax, density in zip(panels, densities, strict=True):
         sizes: set[int] = set()
         for family in families(results):
@@ -138,7 +142,7 @@ def mean_curves(results: Results, source: str, attacker: str) -> dict[str, dict[
 def curves_figure(results: Results, kind: str) -> bytes:
     """Errors on held-out rows over gamma; ``attacked`` or ``honest``."""
     games = [game for game in real_games(results) if mean_curves(results, *game)]
-    figure, panels = _panels(len(games), min(len(games), 4))
+    figure, panels = _panels(len(games), min(len(games), _BESIDE))
     for ax, (source, attacker) in zip(panels, games, strict=True):
         found = mean_curves(results, source, attacker)
         for model in MODELS:
@@ -157,8 +161,8 @@ def curves_figure(results: Results, kind: str) -> bytes:
         if kind in found[MODELS[-1]] and found[MODELS[-1]][kind][0] < FAR * low:
             # Goals that are labels and a constant reveal them all.
             ax.set_ylim(bottom=low / 2)
-            ax.text(0.04, 0.03, f"{MODELS[-1]}: no error", transform=ax.transAxes, fontsize=7)
-        ax.set_title(f"{source}, {attacker}", loc="left", fontsize=9)
+            ax.text(0.04, 0.03, f"{MODELS[-1]}: no error", transform=ax.transAxes, fontsize=9)
+        ax.set_title(f"{source}, {attacker}", loc="left", fontsize=10)
         ax.set_xlabel("gamma")
         ax.set_ylabel(f"{kind} MSE")
         ax.grid(alpha=0.25)
@@ -177,8 +181,8 @@ def _legend(figure: Any, panels: Sequence[Any]) -> None:
         named.values(),
         named.keys(),
         loc="outside lower center",
-        ncols=min(len(named), 6 if len(panels) > 1 else 3),
-        fontsize=7,
+        ncols=min(len(named), 4 if len(panels) > 1 else 3),
+        fontsize=9,
         handlelength=3.5,
         frameon=False,
     )
@@ -215,7 +219,7 @@ def _log(ax: Any, title: str, x: str, y: str, sizes: Sequence[int]) -> None:
                 shown.append(size)
         ax.set_xticks(shown, [f"{size:,}" for size in shown])
     ax.minorticks_off()
-    ax.set_title(title, loc="left", fontsize=9)
+    ax.set_title(title, loc="left", fontsize=10)
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.grid(alpha=0.25)
