@@ -1,6 +1,6 @@
 """
-Insurance: which field to check
-===============================
+Insurance: what people do, and which field to check
+===================================================
 
 People state who they are and pay what their treatment is expected to cost. They would like to pay
 at most 5000 dollars. Checking a field costs money; which check is worth it?
@@ -9,7 +9,7 @@ at most 5000 dollars. Checking a field costs money; which check is worth it?
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from spgls import Cap, StackelbergRegressor
+from spgls import Actions, Cap, StackelbergRegressor
 from spgls.datasets import load_insurance
 from spgls.display import LeversDisplay
 
@@ -37,3 +37,18 @@ checked = StackelbergRegressor(float(model.gamma_), goal=goal, feature_cost={"sm
     X, y
 )
 print(checked.levers(X, y, groups=fields, kinds="verify").answer)
+
+# %%
+# So far every feature could be changed by itself. In truth people act: sport lowers the body mass
+# index, an obliging scale does so more cheaply, and a lie about smoking moves two columns at once.
+
+actions = Actions(
+    {
+        "sport": {"bmi": -1.0},
+        "scale": {"bmi": -1.0},
+        "lie": {"smoker_yes": -1.0, "smoker_no": 1.0},
+    },
+    cost={"sport": 4.0, "scale": 1.0, "lie": 400.0},
+)
+real = StackelbergRegressor(gamma=20.0, goal=goal, feature_cost=actions).fit(insured.X, y)
+print(real.summary(insured.X, y))
