@@ -6,6 +6,7 @@ The font is the one that ziamath ships; it is copied into the pages when they ar
 from __future__ import annotations
 
 import re
+import unicodedata
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,28 @@ from sphinx.writers.html5 import HTML5Translator
 
 FONT = "STIXTwoMath-Regular.ttf"
 TAG = re.compile(r"\\tag\{(.*?)\}")
-
-
 #: Bars and slashes, which MathML would set apart like signs of a relation.
 TIGHT = re.compile(r"<mo([^>]*)>(&#x0007C;|&#x0002F;|\||/)</mo>")
-
-
 #: Infinity is a number here, not a sign.
 INFINITY = "&#x0221E;"
+#: Letters of another alphabet, which browsers know by their own characters only.
+ALPHABET = re.compile(r'<mi mathvariant="(script|double-struck|sans-serif)">([A-Z])</mi>')
+
+
+def character(found: re.Match[str]) -> str:
+    """A capital letter of an alphabet; a few were named before the others."""
+    name = f"{found.group(1).upper()} CAPITAL {found.group(2)}"
+    try:
+        letter = unicodedata.lookup(f"MATHEMATICAL {name}")
+    except KeyError:
+        letter = unicodedata.lookup(name)
+    return f"<mi>{letter}</mi>"
 
 
 def markup(latex: str, display: str) -> str:
     """The formula in MathML."""
     formula = TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', convert(latex, display=display))
+    formula = ALPHABET.sub(character, formula)
     return formula.replace(f"<mo>{INFINITY}</mo>", f"<mi>{INFINITY}</mi>")
 
 
