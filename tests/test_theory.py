@@ -106,6 +106,31 @@ def test_roots_exist_exactly_where_the_limit_is_positive(seed):
         assert found.objective == pytest.approx(value, abs=1e-8 * scale)
 
 
+def test_dependent_columns_are_hard_exactly_where_theorem_d_says():
+    """Theorem D (ii): the goals are outside the range of columns that depend on each other."""
+    rng = np.random.default_rng(0)
+    hard = []
+    for _ in range(200):
+        m, n = rng.integers(3, 7), rng.integers(1, 4)
+        A = rng.normal(size=(m, n))
+        A = np.column_stack([A, A[:, 0]])
+        y = rng.normal(size=m) * rng.choice([0.1, 1.0])
+        z = rng.normal(size=m) + rng.choice([0.0, 1.0]) * y
+        gamma = float(np.exp(rng.normal() + rng.choice([0.0, 3.0])))
+        y_out, z_out = (b - A @ np.linalg.pinv(A) @ b for b in (y, z))
+        if np.linalg.norm(z_out) < 1e-6:
+            continue
+        c = (y_out @ z_out) / (z_out @ z_out)
+        x = np.linalg.pinv(A) @ (y - c * z)
+        hard.append(0 <= c <= 1 and x @ x <= gamma * c * (1 - c))
+        found = solve(A, y, z, gamma)
+        above = found.objective - np.sum((A @ x + c * z - y) ** 2)
+        assert (above < 1e-9 * (y @ y + z @ z)) == hard[-1]
+        if hard[-1]:
+            assert found.alpha / (1 + found.alpha) == pytest.approx(c, abs=1e-6)
+    assert 20 < sum(hard) < len(hard) - 20
+
+
 def has_no_best(game: Sphere) -> bool:
     """Theorem E, from the null space of a dense matrix."""
     size = np.sum(game.A**2) + game.z @ game.z
