@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
     "filename_pattern": run,
     "abort_on_example_error": True,
     "show_memory": False,
+    "capture_repr": (),
     "min_reported_time": 1e9,
     "download_all_examples": False,
     "write_computation_times": False,

@@ -181,7 +181,7 @@ def _legend(figure: Any, panels: Sequence[Any]) -> None:
         named.values(),
         named.keys(),
         loc="outside lower center",
-        ncols=min(len(named), 4 if len(panels) > 1 else 3),
+        ncols=min(len(named), 3 if len(panels) > 1 else 2),
         fontsize=9,
         handlelength=3.5,
         frameon=False,
