@@ -20,6 +20,8 @@ def test_the_gallery_is_there():
 def test_example(path, capsys):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("pandas")
+    if "cluster" in path.name:
+        pytest.importorskip("distributed")
     if path.name.startswith("plot_data_") and not os.environ.get("SPGLS_DATA"):
         pytest.skip("SPGLS_DATA does not name a folder with the data")
     pyplot.switch_backend("Agg")
