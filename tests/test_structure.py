@@ -26,6 +26,7 @@ LAYERS = (
     "study",
     "datasets",
     "display",
+    "io",
     "cli",
 )
 #: Compiled kernels take numbers and arrays one by one: numba has no cheap way to pass objects.
