@@ -27,6 +27,7 @@ LAYERS = (
     "datasets",
     "display",
     "io",
+    "report",
     "cli",
 )
 #: Compiled kernels take numbers and arrays one by one: numba has no cheap way to pass objects.

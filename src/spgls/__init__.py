@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from spgls.estimators.summary import Summary
     from spgls.io.model_file import ModelFileError, load_model, save_model
     from spgls.io.onnx_export import export_onnx
+    from spgls.report.write import write_report
     from spgls.study.robust_decisions import DecisionRobustness
     from spgls.study.robustness import Robustness, robustness
     from spgls.study.thresholds import Thresholds
@@ -99,6 +100,7 @@ __all__ = [
     "solve_path",
     "stream",
     "undo_response",
+    "write_report",
 ]
 
 #: Names that need scikit-learn, which takes longer to import than all the rest.
@@ -120,6 +122,7 @@ _LATER = {
     "predict_attacked": "spgls.estimators.attack",
     "robustness": "spgls.study.robustness",
     "save_model": "spgls.io.model_file",
+    "write_report": "spgls.report.write",
 }
 
 
