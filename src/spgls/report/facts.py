@@ -86,12 +86,13 @@ def gather(
     faced = face(model, X, None, own_cost=True)
     decides = is_classifier(last)
     labels = np.asarray(y) if decides else check_vector(y, "y", len(faced.before), "row of X")
-    goals = faced.goals(z, labels if z is None else None) if decides else _goals(last, z, labels)
+    wish = _wish(last, z)
+    goals = faced.goals(z, labels if z is None else None) if decides else read_goals(wish, labels)
     seen = faced.table
     cells = np.asarray(seen, dtype=np.float64)
     if models is None:
         models = (
-            fit_logistic(cells, labels)
+            fit_logistic(seen, labels)
             if decides
             else fit_baselines(cells, labels, last.feature_cost_)
         )
@@ -99,7 +100,6 @@ def gather(
     names = model_columns(head, last, seen) or [f"x{j}" for j in range(cells.shape[1])]
     reference, reach = _reference(compared, faced, last.feature_cost_)
     gammas = np.array([strength_at(float(pull), reach) for pull in _PULLS])
-    wish = _wish(last, z, labels)
     found: Any = robustness(
         compared,
         seen,
@@ -111,7 +111,8 @@ def gather(
         metric=None if decides else "mse",
     )
     levers = None if decides else _levers(last, seen, labels, z, groups)
-    page = {
+    features, order = _feature_facts(faced, cells, names)
+    page: dict[str, Any] = {
         "kind": "classes" if decides else "numbers",
         "reference": reference,
         "pulls": _rounded(_PULLS),
@@ -126,8 +127,11 @@ def gather(
         "threshold": faced.threshold,
         "classes": [str(one) for one in faced.classes] if faced.classes is not None else None,
     }
-    page |= _feature_facts(faced, cells, names)
-    page["rows"] = _row_facts(faced, cells, goals, page.pop("order"), rows)
+    page |= {
+        "features": features,
+        "more": len(names) - len(features),
+        "rows": _row_facts(faced, cells, goals, order, rows),
+    }
     return Facts(
         page["kind"],
         reference,
@@ -139,11 +143,8 @@ def gather(
     )
 
 
-def _goals(last: Any, z: Any, labels: Vector) -> Vector:
-    return read_goals(last.goal if z is None else z, labels)
-
-
-def _wish(last: Any, z: Any, labels: Any) -> Any:
+def _wish(last: Any, z: Any) -> Any:
+    """What people want: goals, a function of the labels, or None for a classifier's default."""
     if z is not None:
         return z
     if last.goal is None and not is_classifier(last):
@@ -162,10 +163,11 @@ def _strength(last: Any) -> float:
 
 def _honest(last: Any) -> float:
     """Share of honest people that the model expects; the middle of it where it is not known."""
-    gamma = last.gamma
-    if hasattr(gamma, "honest"):
-        return float(gamma.honest)
-    share = 0.5 if last.honest_share is None else last.honest_share
+    if hasattr(last, "best_params_"):
+        return float(last.best_params_["honest_share"])
+    if hasattr(last.gamma, "honest"):
+        return float(last.gamma.honest)
+    share: Any = 0.5 if last.honest_share is None else last.honest_share
     return (share.low + share.high) / 2.0 if hasattr(share, "low") else float(share)
 
 
@@ -193,7 +195,9 @@ def _model_facts(found: Any, decides: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _feature_facts(faced: Faced, cells: Array, names: Sequence[str]) -> dict[str, Any]:
+def _feature_facts(
+    faced: Faced, cells: Array, names: Sequence[str]
+) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Features by how far they move, in standard deviations, the largest first."""
     cost = np.ones(len(names)) if faced.cost is None else faced.cost
     direction, spread = faced.coef / cost, cells.std(axis=0)
@@ -210,7 +214,7 @@ def _feature_facts(faced: Faced, cells: Array, names: Sequence[str]) -> dict[str
         }
         for at in order
     ]
-    return {"features": features, "more": len(names) - len(order), "order": order}
+    return features, order
 
 
 def _row_facts(
@@ -287,10 +291,9 @@ def _words(model: Any, last: Any, faced: Faced, z: Any, count: int) -> list[str]
     fixed = int(np.isinf(last.feature_cost_).sum())
     what = "decides between two classes" if faced.classes is not None else "predicts a number"
     pull = float(np.max(np.atleast_1d(last.alpha_ / (1.0 + last.alpha_))))
-    goal = "goals given row by row" if last.goal is None or z is not None else f"{last.goal!r}"
     lines = [
         f"The model {what} from {n} features by a weighted sum. People know it, and some of them "
-        f"change their data to be rated as they would like ({goal}), as far as that pays off.",
+        f"change their data, as far as that pays off. {_wanted(last.goal if z is None else z)}",
         f"It expects {100 * _honest(last):.3g}% of people to be honest. The others close "
         f"{100 * pull:.2g}% of the gap between what it would say and what they want "
         f"(gamma {_strength(last):.4g}).",
@@ -300,6 +303,26 @@ def _words(model: Any, last: Any, faced: Faced, z: Any, count: int) -> list[str]
         f"Errors are on {m} rows, of {count} models side by side.",
     ]
     return lines
+
+
+def _wanted(goal: Any) -> str:
+    """What people would like, in a sentence."""
+    words = {
+        "Floor": "They would like at least {level:g}.",
+        "Cap": "They would like at most {level:g}.",
+        "Constant": "They would like {level:g}.",
+        "Shift": "They would like {amount:g} added to the truth.",
+        "Scale": "They would like {factor:g} times the truth.",
+        "Wants": "They would like to be in the class {label}.",
+        "Opposite": "They would like to pass for the other class.",
+    }
+    known = words.get(type(goal).__name__)
+    if known is None:
+        return "What each of them would like is known row by row."
+    told = goal.get_params()
+    ends = [f"{name} bound {told[name]:g}" for name in ("lower", "upper") if told.get(name)]
+    bounds = f" ({', '.join(ends)})" if ends else ""
+    return known.format(**told)[:-1] + bounds + "."
 
 
 def _proof(last: Any) -> list[tuple[str, str]]:

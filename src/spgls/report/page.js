@@ -3,14 +3,16 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const numbers = data.kind === "numbers";
   const NS = "http://www.w3.org/2000/svg";
-  const DASH = ["", "7 4", "2 4", "9 3 2 3"];
+  // Ours is the last of the models, and the only one that is drawn without gaps.
+  const LOOKS = [["7 4", "dashed"], ["2 4", "dotted"], ["9 3 2 3", "double"]];
+  const look = (at) => (at === data.models.length - 1 ? ["", "solid"] : LOOKS[at % 3]);
   const byId = (id) => document.getElementById(id);
   const pull = byId("pull"), share = byId("share"), row = byId("row");
 
   function fmt(x) {
     if (x === null || !isFinite(x)) return "–";
     const size = Math.abs(x);
-    if (size !== 0 && (size >= 1e7 || size < 1e-4)) return x.toExponential(2).replace("-", "−").replace("e−", "e−");
+    if (size !== 0 && (size >= 1e7 || size < 1e-4)) return x.toExponential(2).replace(/-/g, "−");
     return String(Number(x.toPrecision(4))).replace("-", "−");
   }
   const percent = (x) => Math.round(100 * x) + "%";
@@ -37,6 +39,7 @@
       cells.forEach((cell, at) => {
         const td = at ? make("td", null, { class: "n" }) : make("th", null, { scope: "row" });
         if (cell instanceof Node) td.appendChild(cell); else td.textContent = cell;
+        if (cell instanceof Node) td.className = "";
         tr.appendChild(td);
       });
       return tr;
@@ -83,7 +86,7 @@
     curves.forEach((values, at) => {
       const points = values.map((v, i) => `${x(xs[i]).toFixed(1)},${y(v).toFixed(1)}`).join(" ");
       const style = { class: "curve", points, style: `stroke: var(--m${at % 4})` };
-      if (DASH[at % 4]) style["stroke-dasharray"] = DASH[at % 4];
+      if (look(at)[0]) style["stroke-dasharray"] = look(at)[0];
       draw(svg, "polyline", style);
       let near = 0;
       xs.forEach((v, i) => { if (Math.abs(v - here) < Math.abs(xs[near] - here)) near = i; });
@@ -97,7 +100,7 @@
   function name(model, at) {
     const span = make("span"), key = make("span", null, { class: "key", "aria-hidden": "true" });
     key.style.borderTopColor = `var(--m${at % 4})`;
-    key.style.borderTopStyle = ["solid", "dashed", "dotted", "double"][at % 4];
+    key.style.borderTopStyle = look(at)[1];
     span.append(key, model.name);
     return span;
   }

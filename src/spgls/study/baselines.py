@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.preprocessing import StandardScaler
 
+from spgls.base.frames import in_container_of
 from spgls.base.types import Array, Vector
 from spgls.game.providers import Population
 from spgls.solvers.solve import solve
@@ -69,7 +70,8 @@ def fit_logistic(X: Any, y: Any) -> dict[str, Any]:
     if np.size(X) > _LARGE:
         return {}
     scaler = StandardScaler().fit(np.asarray(X))
-    model = LogisticRegression(max_iter=1000).fit(scaler.transform(np.asarray(X)), y)
+    scaled = in_container_of(X, scaler.transform(np.asarray(X)))
+    model = LogisticRegression(max_iter=1000).fit(scaled, y)
     coef, intercept = _unscaled(scaler, model.coef_[0], float(model.intercept_[0]))
     model.coef_, model.intercept_ = coef[np.newaxis], np.array([intercept])
     return {LOGISTIC: model}
