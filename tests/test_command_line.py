@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import importlib.util
 import io
 import json
 import lzma
@@ -18,11 +19,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import train_test_split
 
 from spgls import (
+    Actions,
     Between,
     Floor,
     Shift,
     StackelbergClassifier,
     StackelbergRegressor,
+    Switches,
     Wants,
     load_model,
     robustness,
@@ -268,6 +271,44 @@ class TestFiles:
             honest_share=Between(0.3, 0.7),
         )
         assert_same(done, found)
+
+    def test_actions(self, invoke, folder, table, tmp_path):
+        told = {
+            "diet": {"effects": {"bmi": -1, "age": 0.5}},
+            "luck": {"effects": {"bmi": 2}, "cost": 3},
+        }
+        (tmp_path / "a.json").write_text(json.dumps(told))
+        done = invoke(
+            *("fit", folder / "table.csv", "--y", "y", "--floor", 50, "--drop", "region"),
+            *("--actions", tmp_path / "a.json", "--json", "--model", tmp_path / "m.spgls"),
+            *("--report", tmp_path / "r.html"),
+        )
+        names = ["age", "bmi", "<i>x</i>"]
+        X, y = table[names], table["y"].to_numpy()
+        train, test = train_test_split(np.arange(len(y)), test_size=0.25, random_state=0)
+        people = Actions({"diet": {"bmi": -1, "age": 0.5}, "luck": {"bmi": 2}}, cost={"luck": 3.0})
+        model = StackelbergRegressor(goal=Floor(50), feature_cost=people)
+        model.fit(X.iloc[train], y[train])
+        moved = model.predict_attacked(X.iloc[test], y=y[test])
+        ours = errors(done, "spgls")
+        assert ours["attacked_mse"] == pytest.approx(np.mean((moved - y[test]) ** 2), rel=1e-9)
+        again = load_model(tmp_path / "m.spgls").best_response(X, y=y)
+        np.testing.assert_allclose(again, model.best_response(X, y=y), rtol=1e-9)
+        assert "<i>x</i>" not in (tmp_path / "r.html").read_text()
+
+    def test_switches(self, invoke, folder, table):
+        done = invoke(
+            *("fit", folder / "table.csv", "--y", "y", "--floor", 50, "--cost", "region=4"),
+            *("--json", "--test-size", 0),
+        )
+        numbers = table[["age", "bmi", "<i>x</i>"]]
+        hot = pd.get_dummies(table[["region"]], dtype=float)
+        cost = dict(1 / numbers.var(ddof=0)) | {"region": Switches(4.0)}
+        model = StackelbergRegressor(goal=Floor(50), feature_cost=cost)
+        model.fit(pd.concat([numbers, hot], axis=1), table["y"])
+        told = json.loads(done.stdout)
+        np.testing.assert_allclose(list(told["coefficients"].values()), model.coef_, rtol=1e-6)
+        assert any("switch between the kinds of 'region'" in note for note in told["assumed"])
 
     def test_all_rows(self, invoke, folder):
         done = invoke("fit", folder / "table.csv", "--y", "y", "--floor", 50, "--test-size", 0)

@@ -24,6 +24,8 @@ from sklearn.preprocessing import (
 )
 
 from spgls import (
+    Actions,
+    Between,
     Cap,
     Constant,
     Floor,
@@ -92,6 +94,18 @@ MODELS = {
     "goals by row": lambda: StackelbergRegressor().fit(X, Y, z=np.maximum(Y, 250)),
     "single precision": lambda: StackelbergRegressor(goal=Floor(250)).fit(X.astype("f4"), Y),
     "cross-validated": lambda: StackelbergRegressorCV(goal=Floor(250), cv=3).fit(X, Y),
+    "actions": lambda: StackelbergRegressor(
+        goal=Floor(250), feature_cost=Actions({"walk": {2: -1.0, 3: -0.5}}, cost=2.0)
+    ).fit(X, Y),
+    "a matrix of costs": lambda: StackelbergRegressor(
+        goal=Floor(250), feature_cost=np.eye(10) + 0.1
+    ).fit(X, Y),
+    "a range": lambda: StackelbergRegressor(pull=Between(0.3, 0.6), goal=Floor(250)).fit(X, Y),
+    "in pieces": lambda: (
+        StackelbergRegressor(goal=Floor(250))
+        .partial_fit(X[:200], Y[:200])
+        .partial_fit(X[200:], Y[200:])
+    ),
     "pipeline": lambda: make_pipeline(
         StandardScaler(), FunctionTransformer(np.arctan), StackelbergRegressor(goal=Floor(250))
     ).fit(X, Y),
@@ -155,6 +169,12 @@ class TestWhatComesBack:
         frame.loc[3, "bmi"] = np.nan
         np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
         assert list(again.feature_names_in_) == ["age", "region", "bmi"]
+
+    def test_fitting_goes_on(self, tmp_path):
+        model = StackelbergRegressor(goal=Floor(250)).partial_fit(X[:200], Y[:200])
+        save_model(model, tmp_path / "model.spgls")
+        again = load_model(tmp_path / "model.spgls").partial_fit(X[200:], Y[200:])
+        np.testing.assert_array_equal(again.coef_, model.partial_fit(X[200:], Y[200:]).coef_)
 
     def test_a_status_of_any_kind(self, tmp_path, recwarn):
         model = StackelbergRegressor(honest_share=0, goal=Shift(3.0)).fit(X, Y)

@@ -117,6 +117,8 @@ FILES = {
     "new kind.csv": GOOD.encode() + b"30,<west>,22,200\n",
     "texts.csv": NUMBERS.replace("0,", "zero,").encode(),
     "short.csv": "".join(NUMBERS.splitlines(True)[:20]).encode(),
+    "a.json": b'{"walk": {"effects": {"c": 1}}}',
+    "list.json": b"[1, 2]",
     "damaged.spgls": b"spgls model\n{}\nnothing",
 }
 FLOOR = ["--y", "y", "--floor", "7"]
@@ -188,6 +190,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "nothing can be changed": (["fit", "{numbers.csv}", *FLOOR, "--immutable", "a,b"], r"there is no game"),
     "nothing left": (["fit", "{numbers.csv}", *FLOOR, "--drop", "a,b"], r"no column left"),
     "the label dropped": (["fit", "{numbers.csv}", *FLOOR, "--drop", "y"], r"--drop names 'y', and so does --y"),
+    "actions and costs": (["fit", "{numbers.csv}", *FLOOR, "--actions", "{a.json}", "--cost", "a=2"], r"--actions was given and so was --cost"),
+    "actions in no file": (["fit", "{numbers.csv}", *FLOOR, "--actions", "{none.json}"], r"none\.json: No such file"),
+    "actions that are none": (["fit", "{numbers.csv}", *FLOOR, "--actions", "{list.json}"], r"--actions must name a JSON file"),
+    "actions on no column": (["fit", "{numbers.csv}", *FLOOR, "--actions", "{a.json}"], r"a\.json: .*'c'"),
     "all rows held out": (["fit", "{numbers.csv}", *FLOOR, "--test-size", "1"], r"--test-size must be"),
     "too few held out": (["fit", "{numbers.csv}", *FLOOR, "--test-size", "0.01"], r"leaves too few"),
     "units in miles": (["fit", "{numbers.csv}", *FLOOR, "--units", "miles"], r"--units must be 'sd' or 'raw'"),

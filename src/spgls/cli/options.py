@@ -97,6 +97,14 @@ class PeopleOptions(DataOptions):
             rich_help_panel=_PEOPLE,
         ),
     ] = None
+    actions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What people can do, as JSON: {name: {effects: {COL: change}, cost: V}}.",
+            rich_help_panel=_PEOPLE,
+        ),
+    ] = None
     units: Annotated[
         str,
         typer.Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from spgls.base.types import Vector
 from spgls.cli.console import Trouble
 from spgls.cli.delimited import Wanted
 from spgls.cli.options import DataOptions, PeopleOptions
 from spgls.cli.read_table import column_names_of, read_table
 from spgls.cli.table_data import TableData, find_column
+from spgls.game.actions import Actions, Switches
 from spgls.game.between import Between
+from spgls.game.costs import read_cost
 
 __all__ = ["Prepared", "listed", "prepare", "read_data", "read_goal_options", "read_range"]
 
@@ -40,8 +42,8 @@ class Prepared:
         Labels.
     z, z_test : ndarray or None
         Goals from a column, if there is one.
-    cost : ndarray of shape (n,)
-        Cost of a squared unit of each column that the model sees.
+    cost : ndarray of shape (n,) or Moves
+        Cost of a squared unit of each column that the model sees, or what people can do.
     groups : dict
         Columns that the model sees by column of the table.
     names : list of str
@@ -57,7 +59,7 @@ class Prepared:
     y_test: np.ndarray
     z: np.ndarray | None
     z_test: np.ndarray | None
-    cost: Vector
+    cost: Any
     groups: dict[str, list[str]]
     names: list[str]
     notes: list[str]
@@ -325,8 +327,10 @@ def _groups(table: TableData, columns: list[str], encoder: Any) -> dict[str, lis
 
 def _costs(
     options: PeopleOptions, table: TableData, X: Any, groups: dict[str, list[str]], notes: list[str]
-) -> Vector:
-    """Cost of a squared unit of each column that the model sees."""
+) -> Any:
+    """Cost of a squared unit of each column that the model sees, or what people can do."""
+    if options.actions is not None:
+        return _actions(options, list(X.columns), notes)
     names = list(groups)
     given = _read_costs(options.cost, names, options.data)
     fixed = listed(options.immutable, names, "--immutable", options.data)
@@ -355,7 +359,44 @@ def _costs(
     text = f"A {unit} of each number costs people the same to change"
     text += ", times its --cost" if given else ""
     notes.append(f"{text}; immutable: {', '.join(map(repr, still)) if still else 'nothing'}.")
-    return cost
+    switched = {name: Switches(given[name]) for name in given if name in table.texts}
+    if not switched:
+        return cost
+    notes.append(f"People can switch between the kinds of {', '.join(map(repr, switched))}.")
+    within = {one for name in switched for one in groups[name]}
+    priced = {name: cost[at] for name, at in place.items() if name not in within}
+    return read_cost(priced | switched, len(place), list(place))
+
+
+def _actions(options: PeopleOptions, columns: list[str], notes: list[str]) -> Any:
+    """What people can do, from a file."""
+    if options.cost or options.immutable:
+        other = "--cost" if options.cost else "--immutable"
+        raise Trouble(f"--actions was given and so was {other}; drop one of them.")
+    wanted = (
+        "--actions must name a JSON file such as "
+        f"{{'exercise': {{'effects': {{'{columns[0]}': -1}}, 'cost': 2}}}}"
+    )
+    path = options.actions
+    assert path is not None
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        effects = {str(name): dict(one["effects"]) for name, one in given.items()}
+        cost = {str(name): one.get("cost", 1.0) for name, one in given.items()}
+        strange = [key for one in given.values() for key in one if key not in ("effects", "cost")]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Trouble(f"{wanted}; {path} is not one ({type(error).__name__}: {error}).") from None
+    if strange or not effects:
+        raise Trouble(f"{wanted}; {path} holds {strange[0] if strange else 'no action'!r}.")
+    try:
+        moves = read_cost(Actions(effects, cost=cost), len(columns), columns)
+    except (TypeError, ValueError) as error:
+        raise Trouble(f"--actions {path}: {error}") from None
+    notes.append(
+        f"People can do {len(effects)} things, in units of the table: {', '.join(effects)}. What "
+        "none of them changes is immutable."
+    )
+    return moves
 
 
 def _read_costs(given: Sequence[str] | None, names: Sequence[str], path: Path) -> dict[str, float]:

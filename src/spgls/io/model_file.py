@@ -24,6 +24,8 @@ from spgls.base.files import write_whole
 from spgls.base.validation import describe
 from spgls.estimators.faced import linear_parts
 from spgls.estimators.linear_game import LinearGame
+from spgls.estimators.placed import as_numpy
+from spgls.game.costs import one_per_column
 from spgls.io.trusted import TRUSTED, refusal
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
@@ -173,9 +175,10 @@ def _check_whole(model: Any) -> None:
         raise ValueError("it is not fitted") from None
     if not isinstance(last, LinearGame):
         raise TypeError("it is not a model of spgls")
-    numbers = np.append(coef, [last.intercept_, *last.feature_cost_])
-    if np.isnan(numbers).any() or not np.isfinite(coef).all() or len(numbers) != 2 * len(coef) + 1:
-        raise ValueError("its coefficients are not numbers")
+    cost = one_per_column(as_numpy(last.feature_cost_), len(coef))
+    numbers = np.append(coef, float(last.intercept_))
+    if not np.isfinite(numbers).all() or cost.shape != coef.shape or not (cost > 0.0).all():
+        raise ValueError("its coefficients or its costs are not numbers")
 
 
 def _version() -> str:

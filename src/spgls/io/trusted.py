@@ -13,13 +13,16 @@ from zipfile import ZIP_STORED, ZipFile
 
 __all__ = ["TRUSTED", "refusal"]
 
-#: Types of ours that a fitted model holds, and one of NumPy that imputers do.
+#: Types of ours that a fitted model holds, and two that skops does not know.
 TRUSTED = (
     "numpy.dtype",
+    "scipy.sparse._csr.csr_array",
     "spgls.estimators.classifier.StackelbergClassifier",
     "spgls.estimators.classifier_cv.StackelbergClassifierCV",
     "spgls.estimators.cv.StackelbergRegressorCV",
     "spgls.estimators.regressor.StackelbergRegressor",
+    "spgls.game.actions.Actions",
+    "spgls.game.actions.Switches",
     "spgls.game.between.Between",
     "spgls.game.classes.Opposite",
     "spgls.game.classes.Wants",
@@ -28,7 +31,10 @@ TRUSTED = (
     "spgls.game.goals.Floor",
     "spgls.game.goals.Scale",
     "spgls.game.goals.Shift",
+    "spgls.game.moves.Moves",
     "spgls.game.providers.Population",
+    "spgls.reduction.added.Factor",
+    "spgls.reduction.added.Moments",
     "spgls.solvers.auto.Auto",
     "spgls.solvers.krylov.solver.Krylov",
     "spgls.solvers.published.admm.ADMM",
@@ -40,6 +46,7 @@ TRUSTED = (
     "spgls.solvers.published.socp.SOCP",
     "spgls.solvers.solution.Stats",
     "spgls.solvers.spectral.Spectral",
+    "spgls.solvers.statistics.GameStatistics",
     "spgls.sphere.certificate.Certificate",
 )
 #: Plain types of Python.

@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_vector
 from spgls.estimators.faced import Faced, face, linear_parts, model_columns
+from spgls.game.costs import one_per_column
 from spgls.game.goals import read_goals
 from spgls.game.providers import priced_norm
 from spgls.game.response import strength_at
@@ -110,7 +111,7 @@ def gather(
         feature_cost=last.feature_cost_,
         metric=None if decides else "mse",
     )
-    levers = None if decides else _levers(last, seen, labels, z, groups)
+    levers = None if decides else _levers(faced, seen, labels, z, groups)
     features, order = _feature_facts(faced, cells, names)
     page: dict[str, Any] = {
         "kind": "classes" if decides else "numbers",
@@ -195,12 +196,17 @@ def _model_facts(found: Any, decides: bool) -> list[dict[str, Any]]:
     ]
 
 
+def _immutable(faced: Faced) -> np.ndarray:
+    """Which features nobody can change."""
+    return np.isinf(one_per_column(faced.cost, len(faced.coef)))
+
+
 def _feature_facts(
     faced: Faced, cells: Array, names: Sequence[str]
 ) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Features by how far they move, in standard deviations, the largest first."""
-    cost = np.ones(len(names)) if faced.cost is None else faced.cost
-    direction, spread = faced.coef / cost, cells.std(axis=0)
+    direction, spread = faced.provider(math.inf).direction, cells.std(axis=0)
+    fixed = _immutable(faced)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(spread > 0.0, np.abs(direction) / spread, 0.0)
     order = np.argsort(-relative, kind="stable")[:_FEATURES]
@@ -210,7 +216,7 @@ def _feature_facts(
             "coef": _short(faced.coef[at]),
             "direction": _short(direction[at]),
             "sd": _short(spread[at]),
-            "fixed": bool(np.isinf(cost[at])),
+            "fixed": bool(fixed[at]),
         }
         for at in order
     ]
@@ -245,11 +251,9 @@ def _row(label: str, people: np.ndarray, faced: Faced, cells: Array, goals: Vect
     }
 
 
-def _levers(last: Any, seen: Any, labels: Vector, z: Any, groups: Any) -> dict[str, Any] | None:
+def _levers(faced: Faced, seen: Any, labels: Vector, z: Any, groups: Any) -> dict[str, Any] | None:
     """What it would be worth to treat features differently; None where no game says."""
-    if not hasattr(last, "levers"):
-        return None
-    weight = np.abs(last.coef_) / np.sqrt(last.feature_cost_)
+    weight = np.abs(faced.coef * faced.provider(math.inf).direction)
     if groups is None:
         order = np.argsort(-weight, kind="stable")[:_LEVERS]
         groups = [int(at) for at in order]
@@ -265,9 +269,9 @@ def _levers(last: Any, seen: Any, labels: Vector, z: Any, groups: Any) -> dict[s
         groups = {name: groups[name] for name in kept}
     told = {} if z is None else {"z": z}
     try:
-        found = last.levers(seen, labels, groups=groups, **told)
+        found = faced.last.levers(seen, labels, groups=groups, **told)
     except (TypeError, ValueError):
-        # Ranges of strength have no levers yet.
+        # Ranges of strength, and actions, have no levers.
         return None
     table = [
         [name, *(_cell(figure) for figure in row)]
@@ -288,7 +292,7 @@ def _cell(figure: Any) -> str:
 def _words(model: Any, last: Any, faced: Faced, z: Any, count: int) -> list[str]:
     """What was fitted, in sentences."""
     m, n = len(faced.before), len(faced.coef)
-    fixed = int(np.isinf(last.feature_cost_).sum())
+    fixed = int(_immutable(faced).sum())
     what = "decides between two classes" if faced.classes is not None else "predicts a number"
     pull = float(np.max(np.atleast_1d(last.alpha_ / (1.0 + last.alpha_))))
     lines = [

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from spgls.base.frames import in_container_of
 from spgls.base.types import Array, Vector
+from spgls.game.moves import Cost
 from spgls.game.providers import Population
 from spgls.solvers.solve import solve
 
@@ -23,7 +24,7 @@ _LARGE = 2e7
 _PENALTIES = np.geomspace(1e-6, 1e2, 33)
 
 
-def fit_baselines(X: Any, y: Vector, feature_cost: Vector | None) -> dict[str, Any]:
+def fit_baselines(X: Any, y: Vector, feature_cost: Cost) -> dict[str, Any]:
     """Least squares, and ridge regression on standardised features tuned by cross-validation.
 
     Parameters
@@ -32,9 +33,9 @@ def fit_baselines(X: Any, y: Vector, feature_cost: Vector | None) -> dict[str, A
         Rows.
     y : ndarray of shape (m,)
         Labels.
-    feature_cost : ndarray of shape (n,), optional
-        Costs of features. Where features depend on each other, least squares takes the
-        coefficients that providers can exploit least.
+    feature_cost : ndarray of shape (n,) or Moves, optional
+        Costs of features, or what else people can do. Where features depend on each other, least
+        squares takes the coefficients that providers can exploit least.
 
     Returns
     -------
