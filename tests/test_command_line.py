@@ -209,6 +209,7 @@ class TestRealFiles:
         assert len(json.loads(done.stdout)["coefficients"]) == 107
 
     @pytest.mark.long
+    @pytest.mark.filterwarnings("ignore:Strategic providers close")
     def test_blog(self, invoke):
         path = f"{DATA}/blogData_train.csv.xz"
         done = invoke("fit", path, "--y", "column 281", "--shift", 5, "--json")
