@@ -24,7 +24,7 @@ OLDEST := .venv-oldest
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-long test-no-numba test-oldest coverage lint typecheck docs \
-    figures reproduce agreement campaign bench bench-full bench-against bench-figures clean
+    browser figures reproduce agreement campaign bench bench-full bench-against bench-figures clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +90,14 @@ $(OLDEST)/.installed: pyproject.toml tests/oldest.py | $(STAMP)
 	@$(OLDEST)/bin/python -m pip install -qq --constraint $(OLDEST)/constraints.txt \
 	    --editable '.[all]' --group test
 	@touch $@
+
+# Where there is no Chromium, and none to be had, tests of pages are skipped and say so.
+browser: $(STAMP) ## install what the tests of pages in a browser need
+	@$(BIN)/python -m pip install -qq --group browser
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+	    || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	        && apt-get update -qq && apt-get install -qq -y chromium >/dev/null; } \
+	    || { echo "No Chromium: install one to test pages in a browser."; exit 1; }
 
 lint: $(STAMP) ## check style and formatting
 	@$(BIN)/ruff check .

@@ -26,6 +26,8 @@ LAYERS = (
     "study",
     "datasets",
     "display",
+    "io",
+    "report",
     "cli",
 )
 #: Compiled kernels take numbers and arrays one by one: numba has no cheap way to pass objects.

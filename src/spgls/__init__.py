@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from spgls.estimators.regressor import StackelbergRegressor
     from spgls.estimators.scorers import make_attacked_scorer
     from spgls.estimators.summary import Summary
+    from spgls.io.model_file import ModelFileError, load_model, save_model
+    from spgls.io.onnx_export import export_onnx
+    from spgls.report.write import write_report
     from spgls.study.robust_decisions import DecisionRobustness
     from spgls.study.robustness import Robustness, robustness
     from spgls.study.thresholds import Thresholds
@@ -54,6 +57,7 @@ __all__ = [
     "GameStatistics",
     "GammaEstimate",
     "Levers",
+    "ModelFileError",
     "Opposite",
     "Path",
     "Population",
@@ -83,21 +87,26 @@ __all__ = [
     "decision_attacked",
     "estimate_gamma",
     "explain_solver",
+    "export_onnx",
     "gamma_from_pull",
     "levers",
+    "load_model",
     "make_attacked_scorer",
     "movement",
     "predict_attacked",
     "robustness",
+    "save_model",
     "solve",
     "solve_path",
     "stream",
     "undo_response",
+    "write_report",
 ]
 
 #: Names that need scikit-learn, which takes longer to import than all the rest.
 _LATER = {
     "DecisionRobustness": "spgls.study.robust_decisions",
+    "ModelFileError": "spgls.io.model_file",
     "Robustness": "spgls.study.robustness",
     "StackelbergClassifier": "spgls.estimators.classifier",
     "StackelbergClassifierCV": "spgls.estimators.classifier_cv",
@@ -107,9 +116,13 @@ _LATER = {
     "Thresholds": "spgls.study.thresholds",
     "best_response": "spgls.estimators.attack",
     "decision_attacked": "spgls.estimators.attack",
+    "export_onnx": "spgls.io.onnx_export",
+    "load_model": "spgls.io.model_file",
     "make_attacked_scorer": "spgls.estimators.scorers",
     "predict_attacked": "spgls.estimators.attack",
     "robustness": "spgls.study.robustness",
+    "save_model": "spgls.io.model_file",
+    "write_report": "spgls.report.write",
 }
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
 
+from spgls.base.files import whole_file
 from spgls.base.validation import describe
 
 __all__ = ["read_arrays", "write_arrays"]
@@ -42,17 +41,8 @@ def write_arrays(path: Any, kind: str, version: int, arrays: Mapping[str, Any]) 
     whole = {name: np.asarray(value) for name, value in arrays.items()}
     whole |= {_KIND: np.array(kind), _VERSION: np.array(version)}
     whole[_CHECKSUM] = np.array(_checksum(whole))
-    beside = target.with_name(f".{target.name}.{token_hex(4)}")
-    try:
-        with beside.open("xb") as file:
-            np.savez(file, **dict[str, Any](whole))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
+    with whole_file(target) as file:
+        np.savez(file, **dict[str, Any](whole))
 
 
 def read_arrays(path: Any, kind: str, version: int) -> dict[str, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spgls.base.files import write_whole
 from spgls.base.types import Vector
 from spgls.estimators.regressor import StackelbergRegressor
 from spgls.estimators.scorers import make_attacked_scorer
@@ -186,14 +186,7 @@ class DemoResult:
         self.plot(figure.add_subplot())
         drawn = BytesIO()
         figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=120)
-        existed = path.exists()
-        try:
-            path.write_bytes(drawn.getvalue())
-        except OSError:
-            if not existed:
-                with suppress(OSError):
-                    path.unlink()
-            raise
+        write_whole(path, drawn.getvalue())
 
 
 def run_demo(notify: Callable[[str], object] | None = None) -> DemoResult:

@@ -415,6 +415,18 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        # As text, which model files can hold.
+        if "status_" in state:
+            state = state | {"status_": state["status_"].value}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "status_" in state:
+            state = state | {"status_": Status(state["status_"])}
+        super().__setstate__(state)
+
     def _fit_html(self) -> str:
         """What the fit came to, for notebooks."""
         if not hasattr(self, "status_"):
