@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import spgls
 from spgls.matrix import (
     Matrix,
     ProjectedMatrix,
@@ -474,3 +475,28 @@ def test_range_basis_is_orthonormal_and_spans():
 def test_range_basis_of_nothing():
     assert range_basis(np.zeros((4, 2))).shape == (4, 0)
     assert range_basis(np.zeros((4, 0))).shape == (4, 0)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("solver", ["spectral", "krylov", "auto"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_indices_out_of_order_stay_as_they_are(kind, solver, fit_intercept):
+    """Products of sparse matrices have such; sorting them in place would mix up the entries."""
+    rng = np.random.default_rng(3)
+    table = rng.normal(size=(40, 12)) * (rng.random((40, 12)) < 0.5)
+    X = kind(table)
+    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        X.indices[start:stop] = X.indices[start:stop][::-1].copy()
+        X.data[start:stop] = X.data[start:stop][::-1].copy()
+    X.has_sorted_indices = False
+    y, z = rng.normal(size=(2, 40))
+    before = X.data.copy(), X.indices.copy(), X.indptr.copy()
+    how = {
+        "solver": solver,
+        "fit_intercept": fit_intercept,
+        "feature_cost": [*[1.0] * 10, 2, np.inf],
+    }
+    found, wanted = (spgls.solve(data, y, z, 1.0, **how) for data in (X, table))
+    assert found.objective == pytest.approx(wanted.objective, rel=1e-9)
+    for was, now in zip(before, (X.data, X.indices, X.indptr), strict=True):
+        np.testing.assert_array_equal(now, was)

@@ -177,8 +177,9 @@ class SparseMatrix(InMemory):
         total, each = np.zeros(n), np.ones(m) if weight is None else weight
         for piece, block in self._pieces(inner):
             if not self.values.has_canonical_format:
-                # Parts of an entry are rounded as they are, even if they cancel.
-                block = abs(block)
+                # Parts of an entry are rounded as they are, even if they cancel. SciPy's own abs
+                # would sort the indices in place, which the data shares.
+                block = _like(block, np.abs(block.data)).copy()
                 block.sum_duplicates()
             squared = _like(block, np.square(block.data))
             if self._by_rows:
