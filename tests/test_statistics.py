@@ -218,6 +218,18 @@ def test_moments_are_no_more_wrong_than_they_say(seed):
             assert wrong <= Fraction(EPS * found.doubt[i] * found.doubt[j]), (i, j)
 
 
+@pytest.mark.parametrize("label", [1e-150, 1e-157, 1e-161, 1e-163])
+def test_squares_below_the_range_of_numbers_lose_digits(label):
+    dice = np.random.default_rng(0)
+    own, y, z = 1e-48 * dice.normal(size=(9, 2)), *(label * dice.normal(size=(2, 9)))
+    found = GameStatistics.from_data(own, y, z).sums
+    doubt = [Fraction(float(one)) for one in found.doubt]
+    for i, row in enumerate(exact_moments(found.shift, (1, own, y, z))):
+        for j, value in enumerate(row):
+            wrong = abs(Fraction(float(found.kept[i, j])) - value)
+            assert wrong <= Fraction(EPS) * doubt[i] * doubt[j], (i, j)
+
+
 @cache
 def solved(name, method):
     game = problem(name)

@@ -228,7 +228,9 @@ class Moments(Added):
 
     @classmethod
     def _own_doubt(cls, kept: Array, rows: int) -> Vector:
-        return np.asarray(np.sqrt((_FORMED + kappa_of_sums(rows) / EPS) * kept.diagonal()))
+        # Products below the range of double precision lose digits, each by its least number.
+        lost = rows * float(np.finfo(np.float64).tiny)
+        return np.asarray(np.sqrt((_FORMED + kappa_of_sums(rows) / EPS) * kept.diagonal() + lost))
 
     def about(self, shift: Vector) -> Moments:
         """Move the shift, by two products of vectors."""
