@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import sync_playwright
-
 HERE = Path(__file__).parent / "_static"
 FITS = {
     "wine": ("winequality-red.csv", "--y", "quality", "--floor", "7"),
@@ -26,6 +24,9 @@ VIEWS = {
 
 def main() -> None:
     """Fit, write the reports, and photograph them."""
+    # Tests import every script, also where there is no browser.
+    from playwright.sync_api import sync_playwright
+
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))
     with TemporaryDirectory() as folder, sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
