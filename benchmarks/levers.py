@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,8 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 def measure(case: Case, kinds: tuple[str, ...], pairs: int) -> Measurement:
     game = case.X, case.y, case.z, case.gamma
-    fit = lambda: solve(*game, solver="spectral", **case.how)  # noqa: E731
-    pull = lambda: levers(*game, kinds=kinds, solver="spectral", **case.how)  # noqa: E731
+    fit = partial(solve, *game, solver="spectral", **case.how)
+    pull = partial(levers, *game, kinds=kinds, solver="spectral", **case.how)
     fit()
     seconds = np.empty((pairs, 2))
     for pair in seconds:

@@ -290,6 +290,7 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
         A dataclass whose fields typer understands.
     """
     hints = get_type_hints(kind, include_extras=True)
+    # Every Options is a dataclass, which its type alone does not tell.
     ordered = sorted(fields(kind), key=lambda one: one.default is not MISSING)  # type: ignore[arg-type]
     parameters = [
         inspect.Parameter(
@@ -306,6 +307,7 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
             function(kind(**given))
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
+        # typer reads the options from here; functions are not declared to have one.
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         return command

@@ -131,6 +131,7 @@ class Terms(NamedTuple):
         return reach_of_least_squares(data, self.solver, replace(self.controls, rng=None))
 
 
+# scikit-learn has no types, so a checker takes its classes for anything; so in subclasses.
 class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A linear model fitted against people who change their data; its kind of labels is open."""
 

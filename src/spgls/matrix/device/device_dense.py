@@ -15,7 +15,7 @@ import numpy as np
 from spgls.base.devices import Place
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.device.device_products import DenseProducts
-from spgls.matrix.device.held import Held
+from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
 from spgls.matrix.pieces import Rows, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
@@ -33,7 +33,7 @@ _LONG_READ = 2**33
 _TYPICAL = 256
 
 
-class DeviceDense:
+class DeviceDense(OnDevice):
     """An array on a device seen through the matrix protocol.
 
     Vectors come from the host and go back to it; the data stays where it is. Only
@@ -48,31 +48,14 @@ class DeviceDense:
     """
 
     def __init__(self, values: Any, place: Place) -> None:
-        self.values, self.place = values, place
-        self._xp = place.xp
-        self._held = Held(place)
-        self._double = "64" in str(values.dtype)
+        super().__init__(values, place)
+        self.values = values
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         m, n = self.values.shape
         return int(m), int(n)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored numbers."""
-        return np.dtype(np.float64 if self._double else np.float32)
-
-    @property
-    def fused(self) -> bool:
-        """Always: what stands between the halves of a product stays on the device."""
-        return True
-
-    @property
-    def threaded(self) -> bool:
-        """Yes: short vectors are all that is left for the host, and threads would only wait."""
-        return True
 
     @property
     def natural_width(self) -> int:

@@ -20,6 +20,7 @@ from spgls.matrix.device.cuda_source import SPARSE
 from spgls.matrix.device.device_dense import DeviceDense
 from spgls.matrix.device.device_products import address_of, compiled_device
 from spgls.matrix.device.held import Held
+from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
 from spgls.matrix.pieces import Rows, block_length, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
@@ -55,7 +56,7 @@ class Compressed(NamedTuple):
         return cls(X.data, X.indices, X.indptr, (int(X.shape[0]), int(X.shape[1])))
 
 
-class DeviceSparse:
+class DeviceSparse(OnDevice):
     """Compressed rows on a device seen through the matrix protocol.
 
     Parameters
@@ -67,30 +68,13 @@ class DeviceSparse:
     """
 
     def __init__(self, rows: Compressed, place: Place) -> None:
-        self.rows, self.place = rows, place
-        self._xp = place.xp
-        self._held = Held(place)
-        self._double = "64" in str(rows.entries.dtype)
+        super().__init__(rows.entries, place)
+        self.rows = rows
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.rows.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored numbers."""
-        return np.dtype(np.float64 if self._double else np.float32)
-
-    @property
-    def fused(self) -> bool:
-        """Always: what stands between the halves of a product stays on the device."""
-        return True
-
-    @property
-    def threaded(self) -> bool:
-        """Yes: short vectors are all that is left for the host, and threads would only wait."""
-        return True
 
     @property
     def natural_width(self) -> int:
