@@ -124,13 +124,12 @@ class DenseMatrix(InMemory):
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
         width = self.shape[1] + extra.shape[1]
-        rows = min(self.shape[0], block_length(width, at_least=256))
+        rows = min(self.shape[0], block_length(width, at_least=256, block_bytes=CACHE_BYTES))
         if weight is None and shift is None and self._direct and _plain(self.values):
-            return _moment_in_place(self.values, extra)
-        if weight is None and rows == self.shape[0]:
-            return _moment_in_place(
-                np.subtract(self.values, 0.0 if shift is None else shift, dtype=np.float64), extra
-            )
+            return _moment_in_place(self.values, extra, rows)
+        if weight is None and self.shape[0] <= block_length(width):
+            shifted = np.subtract(self.values, 0.0 if shift is None else shift, dtype=np.float64)
+            return _moment_in_place(shifted, extra, rows)
         panels = (self.values[piece] for piece in cuts(self.shape[0], rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
 
@@ -204,16 +203,34 @@ def _plain(values: NDArray[np.floating[Any]]) -> bool:
     return contiguous and values.dtype in (np.float64, np.float32) and values.dtype.isnative
 
 
-def _moment_in_place(values: Array, extra: Array) -> Array:
-    """``B' B`` for ``B = [A, extra]``, with no copy of a row."""
+def _moment_in_place(values: Array, extra: Array, rows: int) -> Array:
+    """``B' B`` for ``B = [A, extra]``, with no copy of a row, so many rows at a time."""
     n = values.shape[1]
     total = np.empty((n + extra.shape[1],) * 2, order="F")
-    # NumPy sees that both are one matrix, and takes half the work.
-    total[:n, :n] = values.T @ values
-    total[:n, n:] = values.T @ extra
+    if len(values) <= rows or not values.flags.c_contiguous:
+        # NumPy sees that both are one matrix, and takes half the work.
+        total[:n, :n] = values.T @ values
+        total[:n, n:] = values.T @ extra
+    else:
+        # Beside a few more columns, rows are in cache when they are read again.
+        square, beside = np.zeros((n, n), order="F"), np.zeros((n, extra.shape[1]))
+        for piece in cuts(len(values), rows):
+            block = values[piece]
+            square = dsyrk(1.0, block.T, 1.0, square, lower=1, overwrite_c=1)
+            beside += block.T @ extra[piece]
+        total[:n, :n] = _both_triangles(square)
+        total[:n, n:] = beside
     total[n:, :n] = total[:n, n:].T
     total[n:, n:] = extra.T @ extra
     return total
+
+
+def _both_triangles(lower: Array) -> Array:
+    """A symmetric matrix, made in place of its lower triangle."""
+    diagonal = np.diag(lower).copy()
+    lower += lower.T
+    np.fill_diagonal(lower, diagonal)
+    return lower
 
 
 def panel_moment(
@@ -244,7 +261,4 @@ def panel_moment(
         else:
             total = dsyrk(1.0, block, 1.0, total, trans=1, lower=1, overwrite_c=1)
         at = piece.stop
-    diagonal = np.diag(total).copy()
-    total += total.T
-    np.fill_diagonal(total, diagonal)
-    return total
+    return _both_triangles(total)
