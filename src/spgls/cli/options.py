@@ -16,13 +16,44 @@ Options = TypeVar("Options")
 _GOAL, _PEOPLE, _TABLE, _OUT = "What people want", "Who they are", "The table", "Results"
 
 
+_Table = Annotated[
+    Path, typer.Argument(help="A table: CSV (packed or not), Parquet, Arrow or Excel.")
+]
+
+
 @dataclass(frozen=True, kw_only=True)
-class DataOptions:
+class _Written:
+    """How a table is written."""
+
+    separator: Annotated[
+        str | None,
+        typer.Option(help="What stands between cells; found by itself.", rich_help_panel=_TABLE),
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Of a text file; UTF-8.", rich_help_panel=_TABLE)
+    ] = None
+    sheet: Annotated[
+        str | None, typer.Option(help="Of a workbook; the first.", rich_help_panel=_TABLE)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Truth:
+    """What people of rows to be judged want, or what is true of them."""
+
+    y: Annotated[
+        str | None, typer.Option("--y", metavar="COL", help="True labels.", rich_help_panel=_GOAL)
+    ] = None
+    z: Annotated[
+        str | None, typer.Option("--z", metavar="COL", help="Goals.", rich_help_panel=_GOAL)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions(_Written):
     """A table, and how to read it."""
 
-    data: Annotated[
-        Path, typer.Argument(help="A table: CSV (packed or not), Parquet, Arrow or Excel.")
-    ]
+    data: _Table
     drop: Annotated[
         list[str] | None,
         typer.Option(metavar="COL,...", help="Columns to leave out.", rich_help_panel=_TABLE),
@@ -34,16 +65,6 @@ class DataOptions:
             help="Columns of numbers that are categories, such as postal codes.",
             rich_help_panel=_TABLE,
         ),
-    ] = None
-    separator: Annotated[
-        str | None,
-        typer.Option(help="What stands between cells; found by itself.", rich_help_panel=_TABLE),
-    ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="Of a text file; UTF-8.", rich_help_panel=_TABLE)
-    ] = None
-    sheet: Annotated[
-        str | None, typer.Option(help="Of a workbook; the first.", rich_help_panel=_TABLE)
     ] = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=_OUT)
@@ -213,23 +234,11 @@ class CheckOptions(DataOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
+class ModelOptions(_Written):
     """A kept model, and a table for it."""
 
     model: Annotated[Path, typer.Argument(help="A model that 'spgls fit --model' kept.")]
-    data: Annotated[
-        Path, typer.Argument(help="A table: CSV (packed or not), Parquet, Arrow or Excel.")
-    ]
-    separator: Annotated[
-        str | None,
-        typer.Option(help="What stands between cells; found by itself.", rich_help_panel=_TABLE),
-    ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="Of a text file; UTF-8.", rich_help_panel=_TABLE)
-    ] = None
-    sheet: Annotated[
-        str | None, typer.Option(help="Of a workbook; the first.", rich_help_panel=_TABLE)
-    ] = None
+    data: _Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,15 +252,9 @@ class PredictOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttackOptions(PredictOptions):
+class AttackOptions(PredictOptions, _Truth):
     """Options of ``spgls attack``."""
 
-    y: Annotated[
-        str | None, typer.Option("--y", metavar="COL", help="True labels.", rich_help_panel=_GOAL)
-    ] = None
-    z: Annotated[
-        str | None, typer.Option("--z", metavar="COL", help="Goals.", rich_help_panel=_GOAL)
-    ] = None
     gamma: Annotated[
         float | None,
         typer.Option(metavar="G", help="Strength; that of the fit.", rich_help_panel=_PEOPLE),
@@ -259,16 +262,10 @@ class AttackOptions(PredictOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrengthOptions(ModelOptions):
+class StrengthOptions(ModelOptions, _Truth):
     """Options of ``spgls estimate-gamma``."""
 
     after: Annotated[Path, typer.Argument(help="The same rows in the same order, after.")]
-    y: Annotated[
-        str | None, typer.Option("--y", metavar="COL", help="True labels.", rich_help_panel=_GOAL)
-    ] = None
-    z: Annotated[
-        str | None, typer.Option("--z", metavar="COL", help="Goals.", rich_help_panel=_GOAL)
-    ] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False
 
 
