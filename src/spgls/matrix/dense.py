@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dgemm, dsyrk
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
@@ -27,6 +27,8 @@ _TYPICAL = 256
 _LARGE = 4_000_000
 #: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
 _SHORT = 128
+#: Rows no longer than this are multiplied into few sums, which threads would have to share.
+_SLIM = 64
 #: Columns are read once where so many of their rows, all columns taken together, fit in so many
 #: bytes: shorter pieces of columns come from memory too slowly to gain by it.
 _RUN, _RUN_BYTES = 1024, 2**22
@@ -95,12 +97,22 @@ class DenseMatrix(InMemory):
                 return products.apply(self.values.T, u)
             return products.cross(self.values, u, shift)
         if self._direct and shift is None and u.ndim == 1:
-            return np.asarray(self.values.T @ u)
+            return self._down(u)
         if self._direct and shift is None and 0 < u.shape[1] <= FEW:
-            return np.array([self.values.T @ np.ascontiguousarray(column) for column in u.T]).T
+            return np.array([self._down(np.ascontiguousarray(column)) for column in u.T]).T
         out = np.zeros((self.shape[1], *u.shape[1:]))
         for rows, block in self._blocks(shift):
             out += block.T @ u[rows]
+        return out
+
+    def _down(self, u: Vector) -> Vector:
+        """``A' u`` by BLAS, of short rows in pieces that it does not give to several threads."""
+        m, n = self.shape
+        if n > _SLIM or self._by_columns:
+            return np.asarray(self.values.T @ u)
+        out = np.zeros(n)
+        for piece in cuts(m, block_length(n, block_bytes=BLOCK_BYTES // 2)):
+            out += self.values[piece].T @ u[piece]
         return out
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
@@ -213,11 +225,12 @@ def _moment_in_place(values: Array, extra: Array, rows: int) -> Array:
         total[:n, n:] = values.T @ extra
     else:
         # Beside a few more columns, rows are in cache when they are read again.
-        square, beside = np.zeros((n, n), order="F"), np.zeros((n, extra.shape[1]))
+        square, beside = np.zeros((n, n), order="F"), np.zeros((n, extra.shape[1]), order="F")
         for piece in cuts(len(values), rows):
-            block = values[piece]
-            square = dsyrk(1.0, block.T, 1.0, square, lower=1, overwrite_c=1)
-            beside += block.T @ extra[piece]
+            # Both by SciPy: threads of NumPy's BLAS would be in the way of those of SciPy's.
+            block = values[piece].T
+            square = dsyrk(1.0, block, 1.0, square, lower=1, overwrite_c=1)
+            beside = dgemm(1.0, block, extra[piece].T, 1.0, beside, trans_b=1, overwrite_c=1)
         total[:n, :n] = _both_triangles(square)
         total[:n, n:] = beside
     total[n:, :n] = total[:n, n:].T
