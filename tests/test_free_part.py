@@ -333,3 +333,40 @@ def test_plans_count_what_free_columns_take():
         explain_solver(X, feature_cost=price, memory=1e6)
     work = as_matrix(X).work.of_columns(100)
     assert cost.free_cost(work, 1).memory < 2e8
+
+
+@pytest.mark.parametrize("solver", ["auto", "spectral", "krylov"])
+@pytest.mark.parametrize("gamma", [1.0, Population.mixed(1.0, 0.5)], ids=["single", "mixed"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_column_of_ones_that_nobody_can_change_is_an_intercept(solver, gamma, sparse):
+    # Without that, means of 1000 standard deviations cost half of the digits, and the proof.
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 5)) + 1e3
+    y = X @ rng.standard_normal(5) + rng.standard_normal(40)
+    z = y + rng.standard_normal(40)
+    told = np.column_stack([X, np.ones(40)])
+    cost = np.append(np.ones(5), np.inf)
+    given = sp.csr_array(told) if sparse else told
+    found = solve(given, y, z, gamma, feature_cost=cost, solver=solver)
+    other = solve(X, y, z, gamma, fit_intercept=True, solver=solver)
+    assert found.certificate.kind == other.certificate.kind == "proved"
+    assert found.status == other.status
+    assert found.objective == pytest.approx(other.objective, rel=1e-11)
+    assert found.intercept == 0.0
+    np.testing.assert_allclose(found.coef[-1], other.intercept, rtol=1e-6)
+    proof = certify(given, y, z, gamma, found.coef, feature_cost=cost)
+    assert proof.kind == "proved"
+    assert proof.relative_gap < 1e-9
+
+
+def test_a_column_of_ones_in_the_first_row_alone_is_no_intercept():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 4))
+    X[0, 3] = 1.0
+    y, z = rng.standard_normal((2, 30))
+    cost = np.array([1.0, 1.0, 1.0, np.inf])
+    found = solve(X, y, z, 1.0, feature_cost=cost)
+    assert found.intercept == 0.0
+    loss = learner_loss(X, y, z, found.coef, gamma=1.0, feature_cost=cost)
+    assert loss == pytest.approx(found.objective)
+    assert certify(X, y, z, 1.0, found.coef, feature_cost=cost).relative_gap < 1e-9

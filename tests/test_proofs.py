@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from spgls import Floor, Population, StackelbergRegressor, certify, solve, solve_path
+from spgls import Floor, Population, StackelbergRegressor, Status, certify, solve, solve_path
 from spgls.datasets import load_blog_feedback
 from spgls.game.providers import priced_norm
 from spgls.population import solve_population
@@ -392,3 +392,22 @@ def test_a_game_without_rounding_pays_for_none():
     game = ReducedGame(np.array([1.0, 2.0]), np.ones(2), -np.ones(2), 1.0, 0.5, 1.0)
     small = solve_sphere(game, 1.0)
     assert small.value - dual_bound(game, 1.0, small) <= 1e-14 * (game.yy + game.zz)
+
+
+@pytest.mark.parametrize("engine", ["gram", "qr"])
+def test_a_bound_that_misses_the_tolerance_is_kept(engine):
+    # The loss of a predictor about large means is known to no more than 2e-10; the bound is.
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 5)) + 1e6
+    y = X @ rng.standard_normal(5) + rng.standard_normal(40)
+    z = y + rng.standard_normal(40)
+    who = Population.mixed(1.0, 0.5)
+    options = {"fit_intercept": True, "solver": Spectral(engine=engine)}
+    loose, tight = (solve(X, y, z, who, tol=tol, **options) for tol in (1e-8, 1e-13))
+    assert loose.certificate.kind == "proved"
+    assert tight.status is Status.INACCURATE
+    assert tight.certificate.kind == "estimated"
+    assert tight.certificate.relative_gap < 1e-8
+    proof = certify(X, y, z, who, tight.coef, intercept=tight.intercept)
+    assert proof.kind == "proved"
+    assert proof.relative_gap < 1e-8

@@ -230,7 +230,8 @@ def _moment_in_place(values: Array, extra: Array, rows: int) -> Array:
             # Both by SciPy: threads of NumPy's BLAS would be in the way of those of SciPy's.
             block = values[piece].T
             square = dsyrk(1.0, block, 1.0, square, lower=1, overwrite_c=1)
-            beside = dgemm(1.0, block, extra[piece].T, 1.0, beside, trans_b=1, overwrite_c=1)
+            if beside.size:
+                beside = dgemm(1.0, block, extra[piece].T, 1.0, beside, trans_b=1, overwrite_c=1)
         total[:n, :n] = _both_triangles(square)
         total[:n, n:] = beside
     total[n:, :n] = total[:n, n:].T

@@ -53,8 +53,9 @@ ReduceSums: TypeAlias = Callable[[Literal["gram", "qr"]], Reduction | None]
 
 #: Coefficients beyond this average of ``s^2`` are so large that rounding decides them.
 _FAR = 1e-12
-#: Gap to which a certificate asked for on its own is proved.
-_TIGHT = 1e-10
+#: Gap to which a certificate asked for on its own is proved, and that above which it is not called
+#: a proof, although its bound holds.
+_TIGHT, _PROVED = 1e-10, 1e-8
 
 #: Share of the labels that squares can tell from nothing.
 _UNEXPLAINED = 1e-7
@@ -259,7 +260,7 @@ def certify_predictor(
         objective_rounding=rounding + 4 * EPS * penalty,
         label_size=data.label_size,
         unit=data.unit(reduction.game.yy),
-        kind=best.kind,
+        kind="proved" if best.relative_gap <= _PROVED else "estimated",
         among=best.among,
     )
 

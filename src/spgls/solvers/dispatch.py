@@ -12,6 +12,7 @@ from spgls.reduction.game_sums import GameSums
 from spgls.solvers.auto import check_memory
 from spgls.solvers.by_reduction import solve_by_reduction, solve_task
 from spgls.solvers.iterative.iterate import Controls
+from spgls.solvers.ones import as_column, column_of_ones, with_intercept
 from spgls.solvers.ranges import RangeTask, solve_range
 from spgls.solvers.recover import Clock, Task
 from spgls.solvers.registry import PathSolver, PopulationSolver, RangeSolver, Solver
@@ -75,6 +76,10 @@ def play(
     controls : Controls
         Tolerance, limits, callback.
     """
+    ones = column_of_ones(data)
+    if ones is not None:
+        told_apart = play(solver, with_intercept(data), populations, ridge, controls)
+        return tuple(as_column(one, ones) for one in told_apart)
     for population in populations:
         check_knows(solver, population, ridge, data.layout.avoids_null)
     ranged = any(isinstance(one, PopulationRange) for one in populations)

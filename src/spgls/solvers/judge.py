@@ -22,6 +22,7 @@ from spgls.solvers.cost import krylov_cost, krylov_pass, spectral_cost
 from spgls.solvers.iterative.iterate import Controls, Run
 from spgls.solvers.iterative.prove import Kind, Wish
 from spgls.solvers.krylov.solver import Krylov
+from spgls.solvers.ones import column_of_ones, with_intercept
 from spgls.solvers.recover import loss_of
 from spgls.sphere.certificate import Certificate
 
@@ -64,6 +65,8 @@ def judge_predictor(
     enough : float
         Gap, in units of R2, below which no better bound is looked for on large data.
     """
+    if column_of_ones(data) is not None:
+        data = with_intercept(data)
     m, n = data.matrix.shape
     if m * n <= _SMALL or not len(data.layout.changeable):
         return certify_predictor(data, coef, intercept, who, ridge)

@@ -249,12 +249,11 @@ def build_certificate(
 ) -> Certificate:
     """Combine an objective measured on the data with a bound from its reduction.
 
-    The bound presupposes a predictor of a loss of at most ``upper``: this one, or there is none.
-    What does not reach the tolerance is not called a proof, although its bound holds. Gaps are in
-    units of what is left of the labels to explain, or of ``unit``, if that is known better.
+    The bound is on predictors of a loss of at most ``upper``; all others lose more than that. What
+    does not reach the tolerance is not called a proof, although its bound holds. Gaps are in units
+    of what is left of the labels to explain, or of ``unit``, if that is known better.
     """
-    if not objective + objective_rounding <= upper:
-        bound = 0.0
+    bound = min(bound, upper)
     # A bound above what was measured convicts the reduction: its error is at least the excess.
     excess = max(0.0, bound - objective)
     lower = max(0.0, bound - max(bound_rounding, 4 * excess))
