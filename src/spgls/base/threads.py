@@ -1,7 +1,8 @@
 """Threads of BLAS, kept out of the way of products that run on threads of their own.
 
 After each call BLAS's threads wait for the next one without sleeping, on the cores that the
-products need: a sparse solve on two cores takes nearly twice as long beside them.
+products need: a sparse solve on two cores takes nearly twice as long beside them. NumPy and SciPy
+each bring a BLAS with threads of its own, which are in each other's way in the same manner.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["FEW_COLUMNS", "all_blas_threads", "blas_threads", "one_blas_thread"]
+__all__ = ["FEW_COLUMNS", "all_blas_threads", "blas_threads", "one_blas_thread", "one_numpy_thread"]
 
 #: Up to so many columns, decompositions are faster on one thread of BLAS than on several.
 FEW_COLUMNS = 400
@@ -50,6 +51,17 @@ def all_blas_threads() -> Iterator[None]:
 
 
 @contextmanager
+def one_numpy_thread(when: bool) -> Iterator[None]:
+    """Leave the cores to SciPy's BLAS, which decomposes, or leave both as they are."""
+    numpy = _numpy_alone() if when else None
+    if numpy is None or numpy.lib_controllers[0].num_threads == 1:
+        yield
+        return
+    with numpy.limit(limits=1):
+        yield
+
+
+@contextmanager
 def blas_threads(most: int) -> Iterator[None]:
     """Keep BLAS to so many threads at most, beside one that reads."""
     controller = _controller()
@@ -67,3 +79,12 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+@lru_cache(maxsize=1)
+def _numpy_alone() -> Any:
+    """NumPy's BLAS; None where SciPy has the same."""
+    controller = _controller()
+    paths = [one.filepath for one in controller.lib_controllers if one.user_api == "blas"]
+    own = [path for path in paths if "numpy.libs" in path]
+    return controller.select(filepath=own) if 0 < len(own) < len(paths) else None

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from spgls.base.threads import one_numpy_thread
 from spgls.base.types import EPS, Vector
 from spgls.game.providers import Population, priced_norm
 from spgls.population.groups import Groups, Reached
@@ -57,6 +58,8 @@ _FAR = 1e-12
 #: a proof, although its bound holds.
 _TIGHT, _PROVED = 1e-10, 1e-8
 
+#: Decompositions of more columns than this are for several threads.
+_SEVERAL = 128
 #: Share of the labels that squares can tell from nothing.
 _UNEXPLAINED = 1e-7
 
@@ -134,8 +137,9 @@ def solve_by_reduction(
         found.update(zip(which.tolist(), solutions, strict=True))
         return trusted(reduction, optima, solutions, best, task.tol)
 
+    large = len(task.data.layout.changeable) > _SEVERAL
     # Numbers beyond double precision show in what is returned.
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_numpy_thread(large):
         reduce = counted_reductions(task.data, task.clock, sums)
         on_trusted_reductions(engine, len(task.games), reduce, attempt)
     return tuple(found[i] for i in range(len(task.games)))
