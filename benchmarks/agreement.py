@@ -74,28 +74,43 @@ def cell(row: Row, name: str) -> str:
     return text + said
 
 
+def solved(solution: spgls.Solution | None) -> bool:
+    """Whether a solver certified an optimum, or saw that there is none."""
+    return solution is not None and (solution.status.ok or solution.status is Status.UNATTAINED)
+
+
 def summary(rows: list[Row], name: str) -> list[str]:
-    """Cells solved, refused and left; worst difference where solved, and anywhere."""
+    """Problems solved, not solved, refused; worst difference where solved, and anywhere."""
     solutions = [(row, row.comparison[name].solution) for row in rows]
     found = [(row, solution) for row, solution in solutions if solution is not None]
-    solved = [
-        (row, solution)
-        for row, solution in found
-        if solution.status.ok or solution.status is Status.UNATTAINED
-    ]
-    worst = max((difference(*pair) for pair in solved), default=0.0)
+    good = [(row, solution) for row, solution in found if solved(solution)]
+    worst = max((difference(*pair) for pair in good), default=0.0)
     anywhere = max((difference(*pair) for pair in found), default=0.0)
     proved = sum(solution.certificate.kind == "proved" for _, solution in found)
     seconds = sum(solution.stats.seconds for _, solution in found)
     return [
         f"`{name}`",
-        str(len(solved)),
-        str(len(found) - len(solved)),
+        str(len(good)),
+        str(len(found) - len(good)),
         str(len(rows) - len(found)),
         str(proved),
         number(worst),
         number(anywhere),
         f"{seconds:.2g}",
+    ]
+
+
+def table(rows: list[Row], names: list[str]) -> list[str]:
+    """Games by solvers."""
+    return [
+        "| problem | $m$ | $n$ | " + " | ".join(f"`{name}`" for name in names) + " |",
+        "| --- | ---: | ---: |" + " --- |" * len(names),
+        *(
+            f"| {row.name} | {row.shape[0]} | {row.shape[1]} | "
+            + " | ".join(cell(row, name) for name in names)
+            + " |"
+            for row in rows
+        ),
     ]
 
 
@@ -105,51 +120,59 @@ def page(rows: list[Row]) -> str:
     lines = [
         "# Agreement of the solvers",
         "",
-        "Written by `make agreement`: every problem of the test catalogue, and the small real sets "
-        "by the protocol of Wang et al. 2022, given to every solver by "
-        f"{{py:func}}`spgls.compare_solvers` with `tol={TOL:g}`.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {packages}.",
+        f"Every solver was given the same {len(rows)} problems: those of the "
+        "[catalogue](datasets.md#games-with-known-answers), each hard for a reason, and the small "
+        "real sets of Wang et al. 2022. The tolerance was "
+        f"`tol={TOL:g}`. [How each solver works](solver_methods.md) explains the names.",
         "",
         "## Summary",
         "",
-        f"{len(rows)} problems. *Solved*: certified to `tol`, unattained infima that were "
-        "recognised included. *Left*: a status that says what is missing. *Refused*: too large. "
-        "*Proved*: certificates that rest on no estimate. Differences are from the objective to "
-        "the best lower bound that any solver proved, in units of R2, so they contain what is "
-        "missing in that bound; the largest one where solved, and over all answers.",
-        "",
-        "| solver | solved | left | refused | proved | largest difference where solved | anywhere "
-        "| seconds in all |",
+        "| solver | solved | not solved | refused | proved | largest difference where solved "
+        "| anywhere | seconds in all |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += ["| " + " | ".join(summary(rows, name)) + " |" for name in names]
     lines += [
         "",
-        "`bisection` stops once its interval is 1e-4 of the first, so that some of its "
-        "certificates stay above `tol`; the points it returns are far better than that.",
+        "- *Solved*: the answer is certified to the tolerance, or the solver saw that no predictor "
+        "is best. *Not solved*: the status says that the proof is missing. *Refused*: the problem "
+        "is too large for the method.",
+        "- *Proved*: the certificate rests on no estimate.",
+        "- *Difference*: objective less the best lower bound that any solver proved, in units of "
+        "R2. It includes how far that bound is below the optimum.",
+        "- `bisection` stops once its interval is 1e-4 of the first one, so some of its "
+        "certificates stay above the tolerance; its predictors are far better than that.",
         "",
-        "## Problem by problem",
+        "## Problems that some solver did not solve",
         "",
-        "Difference / certified gap, both in units of R2; `~` marks a gap that was estimated, and "
-        "a status is named where the answer is not a certified optimum. $m$ and $n$ are rows and "
-        "features.",
+        "Each cell is the difference and the certified gap, both in units of R2. `~` marks a gap "
+        "that was estimated. A status is named if the answer is not a certified optimum. $m$ and "
+        "$n$ are rows and features.",
         "",
-        "| problem | $m$ | $n$ | " + " | ".join(f"`{name}`" for name in names) + " |",
-        "| --- | ---: | ---: |" + " --- |" * len(names),
     ]
-    lines += [
-        f"| {row.name} | {row.shape[0]} | {row.shape[1]} | "
-        + " | ".join(cell(row, name) for name in names)
-        + " |"
-        for row in rows
+    missed = [
+        row for row in rows if not all(solved(row.comparison[name].solution) for name in names)
     ]
+    lines += table(missed, names)
     refused = {
         trial.solver: trial.reason for row in rows for trial in row.comparison if trial.reason
     }
     if refused:
-        lines += ["", "Refusals, the last of each solver:", ""]
+        lines += ["", "What a solver says when it refuses:", ""]
         lines += [f"- `{name}`: {reason}" for name, reason in refused.items()]
+    lines += [
+        "",
+        "## All problems",
+        "",
+        ":::{dropdown} Table: all problems by all solvers",
+        *table(rows, names),
+        ":::",
+        "",
+        "## How it was made",
+        "",
+        "`make agreement` writes this page, by {py:func}`spgls.compare_solvers`. "
+        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {packages}.",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,12 +1,13 @@
 """Formulas as MathML, which browsers draw by themselves: no script and no network.
 
-The font is the one that ziamath ships; it is copied into the pages when they are built.
+A formula that cannot be drawn stops the build. The font is the one that ziamath ships; it is copied into the pages when they are built.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+import xml.etree.ElementTree as ElementTree
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ INFINITY = "&#x0221E;"
 #: Letters of another alphabet, which browsers know by their own characters only.
 ALPHABET = re.compile(r'<mi mathvariant="(script|double-struck|sans-serif)">([A-Z])</mi>')
 
+#: How many parts these have; a formula that lacks one is drawn wrongly, without a word.
+PARTS = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "msubsup": 3}
+
 
 def character(found: re.Match[str]) -> str:
     """A capital letter of an alphabet; a few were named before the others."""
@@ -38,8 +42,24 @@ def character(found: re.Match[str]) -> str:
 
 
 def markup(latex: str, display: str) -> str:
-    """The formula in MathML."""
-    formula = TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', convert(latex, display=display))
+    """The formula in MathML.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or has a command that nobody knows, which would be shown as it is.
+    """
+    try:
+        formula = convert(latex, display=display)
+    except Exception as error:
+        raise ValueError(f"formula {latex!r}: {type(error).__name__} {error}".rstrip()) from error
+    for part in ElementTree.fromstring(formula).iter():
+        kind = part.tag.rpartition("}")[2]
+        if "\\" in (part.text or ""):
+            raise ValueError(f"formula {latex!r}: unknown command {part.text}")
+        if len(part) != PARTS.get(kind, len(part)):
+            raise ValueError(f"formula {latex!r}: an argument is missing ({kind})")
+    formula = TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', formula)
     formula = ALPHABET.sub(character, formula)
     return formula.replace(f"<mo>{INFINITY}</mo>", f"<mi>{INFINITY}</mi>")
 
