@@ -1,6 +1,7 @@
 """Formulas as MathML, which browsers draw by themselves: no script and no network.
 
-A formula that cannot be drawn stops the build. The font is the one that ziamath ships; it is copied into the pages when they are built.
+A formula that cannot be drawn stops the build. The font is the one that ziamath ships; it is copied
+into the pages when they are built.
 """
 
 from __future__ import annotations
