@@ -93,18 +93,17 @@ def _why(lost: list[_Race]) -> str:
     parts = []
     if short:
         parts.append(
-            f"In {len(short)} others it takes less than {number(1e3 * SHORT)} ms, and "
-            f"{_most(short)} times as long as the fastest at most: a solve this short is mostly "
-            "the fixed work around the arithmetic, with a dozen columns a whole decomposition "
-            "costs no more than as many steps of an iteration, and where reading the data costs "
-            "next to nothing krylov gains nothing by reading it less."
+            f"In {len(short)} others it takes less than {number(1e3 * SHORT)} ms, and at most "
+            f"{_most(short)} times as long as the fastest. Such a short solve is mostly fixed work "
+            "around the arithmetic, and reading little data costs next to nothing, so krylov gains "
+            "nothing by reading it less often."
         )
     if long:
         less = sum(race.reads_less for race in long)
         parts.append(
-            f"In {len(long)} more it takes {_most(long)} times as long at most; in {less} of them "
-            "it reads the data no more often than the fastest does, so that the difference is one "
-            "between measurements, which are not interleaved here as in the benchmarks."
+            f"In the other {len(long)} it takes at most {_most(long)} times as long. In {less} of "
+            f"these {len(long)} it reads the data no more often than the fastest does, so the "
+            "difference is noise: times here are not interleaved as in the benchmarks."
         )
     return " ".join(parts)
 

@@ -23,11 +23,12 @@ __all__ = ["NOTE", "draw", "figures_of", "markdown", "write_outputs"]
 
 #: How to read the tables of times.
 NOTE = (
-    "Seconds, the mean over games; LTRSR, RTRNew and krylov are matrix-free here, where the paper "
-    "prints the better of two variants, matrix-free and with H formed; eig is the decomposition "
-    "and what leads to it. `~` marks what a growth law fitted to smaller sizes says, `>` a limit "
-    "that was reached, `-` what was not run. In the figures the paper's times are dashed; shades "
-    "reach from the shortest to the longest time."
+    "Times are seconds, the mean over games. In brackets is the part of SOCP's time that the "
+    "decomposition takes, with the products that it needs (eig). LTRSR, RTRNew and krylov never "
+    "form the matrix H here; the paper prints the better of two variants, with H and without. `~` "
+    "marks a time that was extrapolated from smaller sizes, `>` a time limit that was reached, `-` "
+    "what was not run. In the figures the paper's times are dashed, and shades reach from the "
+    "shortest to the longest time."
 )
 
 

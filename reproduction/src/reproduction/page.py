@@ -93,11 +93,19 @@ def _page(results: Results, protocol: str, drawn: set[str]) -> list[str]:
     lines = [
         "# The paper, reproduced",
         "",
-        "The paper is Wang, Huang, Jiang, Li and Wang, *Solving Stackelberg prediction game with "
-        "least squares loss via spherically constrained least squares reformulation* (2022), and "
-        "its predecessor of 2021. What is compared is the ratio between methods: their seconds are "
-        "MATLAB's on other machines, ours are those of the solvers of this library, validation and "
-        "certificate included. Tables of single times are folded; click to open them.",
+        "This page repeats the experiments of Wang, Huang, Jiang, Li and Wang, *Solving "
+        "Stackelberg prediction game with least squares loss via spherically constrained least "
+        "squares reformulation* (2022), and of its predecessor of 2021. Compare ratios between "
+        "methods, not seconds: the paper's are MATLAB's on other machines. Ours are those of this "
+        "library's solvers, validation and certificate included.",
+        "",
+        "- **SOCP**, **SDP** and **bisection** solve cone programs. **LTRSR**, **GLTR** and "
+        "**RTRNew** (RTRNewton) multiply the data with vectors. All six are published methods, as "
+        "this library implements them. `krylov` and `spectral` are its own "
+        "([How each solver works](solver_methods.md)).",
+        "- Names such as *tab:syn-dense* are labels of tables, figures and sections in the paper's "
+        "source.",
+        "- Most tables are folded; click to open them.",
         "",
         "## What holds",
         "",
@@ -156,14 +164,13 @@ def _words(results: Results) -> list[str]:
         if isinstance(r.cell.data, Synthetic) and r["iterations"]
     ]
     lines = [
-        "gamma is what moving costs the providers: the larger, the weaker they are. `krylov` and "
-        "`spectral` are this library's own solvers, the others are published ones. Every method "
-        "stops where it can certify a gap of 1e-9 of the labels' sum of squares."
+        "gamma says how expensive it is for providers to move: larger means weaker providers. "
+        "Every method stops when it can certify a gap of 1e-9 of the labels' sum of squares."
     ]
     if steps:
         lines[0] += (
-            f" On the synthetic games LTRSR needs {_range(steps)} iterations for that: what is "
-            "compared is a handful of reads of the data with a decomposition."
+            f" On the synthetic games LTRSR needs {_range(steps)} iterations for that, so a "
+            "handful of passes over the data is compared with a decomposition."
         )
     if counts:
         lines[0] += (
@@ -229,10 +236,10 @@ def _synthetic(results: Results, drawn: set[str]) -> list[str]:
         lines += [
             "### Relative errors",
             "",
-            "(SOCP - method)/|SOCP| of objectives, mean / least / largest over sizes and games; "
-            "Tables tab:SPGLS-dense-reltol and tab:SPGLS-sparse-reltol.",
+            "(SOCP - method)/|SOCP| of objectives: the mean, the least and the largest over sizes "
+            "and games (Tables tab:SPGLS-dense-reltol and tab:SPGLS-sparse-reltol).",
             "",
-            error_table(errors),
+            *_folded("Relative errors of objectives", error_table(errors)),
         ]
     return lines
 
@@ -274,11 +281,12 @@ def _agreement(results: Results) -> list[str]:
     return [
         "## One objective by every method",
         "",
-        "All rows of the real sets; objective above the least one, in units of |y|^2 as "
-        "certificates are, or why there is none. (Where goals all but reveal the labels the "
-        "objective itself is smaller, by up to 1e5.) The limits are 1e-6 for methods by cone "
-        "solvers and 1e-9 for the others. Asked for was 1e-12, of semidefinite programs 1e-9; an "
-        "asterisk marks answers whose certificate stays above what was asked.",
+        "Each method solved the game on all rows of each real set. A cell says how far its "
+        "objective is above the least one that any method found, in units of |y|^2. (Where goals "
+        "nearly reveal the labels the objective itself is smaller than |y|^2, by up to 1e5.) The "
+        "tolerance was 1e-12, and 1e-9 for semidefinite programs. An asterisk marks an answer "
+        "whose certified gap is above the tolerance. We accept a difference of 1e-6 for cone "
+        "programs and of 1e-9 for the others.",
         "",
         agreement_table(part, EXPERIMENTS["agreement"].methods),
         *([*reasons, ""] if reasons else []),
@@ -305,13 +313,14 @@ def _curves(results: Results, drawn: set[str]) -> list[str]:
     return [
         "## Errors on held-out rows, and what the papers do not show",
         "",
-        "The protocol of 2021: 10-fold, 40 values of gamma, the intercept a column of ones that "
-        "providers can change. Its ridge takes the worst penalty and is misaligned; this one, "
-        "which penalises the column of ones as the game does, takes at each gamma the penalty "
-        "with the least attacked error in cross-validation on the rows to fit on. *y from z "
-        "alone* is a line through goals and labels that sees no feature: the attacked error "
-        "rewards whoever reads the goals. *Honest* is the error on rows that "
-        "nobody moved, which the papers do not report.",
+        "The protocol is that of 2021: ten folds, 40 values of gamma, and as intercept a column of "
+        "ones that providers can change. The paper's ridge takes the worst penalty and is "
+        "misaligned. Ours penalises the column of ones as the game does, and takes at each gamma "
+        "the penalty with the least attacked error in cross-validation on the training rows. "
+        "*y from z alone* is a regression of labels on goals without any feature: a model with a "
+        "small attacked error may only have inferred labels from goals. *Honest* is the error on "
+        "rows that nobody moved. The papers do not report it; [Populations](populations.md) says "
+        "how to make it smaller.",
         "",
         *_pictures(EXPERIMENTS["error-curves"], drawn),
         f"At the gamma next to {_SHOWN:g}:",
@@ -342,7 +351,7 @@ def _beyond(results: Results, drawn: set[str]) -> list[str]:
                     f"- `{method}`: {number(times[law.high])} seconds at n = {law.high}, growing "
                     f"like the power {law.exponent:.2f} of n from {law.low} on; at n = "
                     f"{_FULL:,} that would be ~{_duration(law(_FULL))}, extrapolated "
-                    f"{_FULL / law.high:.0f}-fold, which is far: take it for the least it would be."
+                    f"{_FULL / law.high:.0f}-fold, which is far: it would take at least that long."
                 )
     if not sentences:
         return []
