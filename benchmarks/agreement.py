@@ -94,8 +94,8 @@ def summary(rows: list[Row], name: str) -> list[str]:
         str(len(found) - len(good)),
         str(len(rows) - len(found)),
         str(proved),
-        number(worst),
         number(anywhere),
+        number(worst),
         f"{seconds:.2g}",
     ]
 
@@ -114,6 +114,19 @@ def table(rows: list[Row], names: list[str]) -> list[str]:
     ]
 
 
+def failures(rows: list[Row], name: str) -> list[str]:
+    """Problems that a solver did not solve, or refused."""
+    lines = []
+    for row in rows:
+        solution = row.comparison[name].solution
+        if solution is None:
+            lines.append(f"| `{name}` | {row.name} | refused | | |")
+        elif not solved(solution):
+            far, gap = number(difference(row, solution)), number(solution.certificate.relative_gap)
+            lines.append(f"| `{name}` | {row.name} | {solution.status.value} | {far} | {gap} |")
+    return lines
+
+
 def page(rows: list[Row]) -> str:
     names = [capabilities.name for capabilities in available_solvers()]
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
@@ -127,8 +140,8 @@ def page(rows: list[Row]) -> str:
         "",
         "## Summary",
         "",
-        "| solver | solved | not solved | refused | proved | largest difference where solved "
-        "| anywhere | seconds in all |",
+        "| solver | solved | not solved | refused | proved | largest difference | where solved "
+        "| seconds |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += ["| " + " | ".join(summary(rows, name)) + " |" for name in names]
@@ -143,17 +156,15 @@ def page(rows: list[Row]) -> str:
         "- `bisection` stops once its interval is 1e-4 of the first one, so some of its "
         "certificates stay above the tolerance; its predictors are far better than that.",
         "",
-        "## Problems that some solver did not solve",
+        "## What was not solved",
         "",
-        "Each cell is the difference and the certified gap, both in units of R2. `~` marks a gap "
-        "that was estimated. A status is named if the answer is not a certified optimum. $m$ and "
-        "$n$ are rows and features.",
+        "Difference and certified gap are in units of R2. [The status](solvers.md"
+        "#what-the-status-says) says what is missing.",
         "",
+        "| solver | problem | status | difference | certified gap |",
+        "| --- | --- | --- | ---: | ---: |",
     ]
-    missed = [
-        row for row in rows if not all(solved(row.comparison[name].solution) for name in names)
-    ]
-    lines += table(missed, names)
+    lines += [line for name in names for line in failures(rows, name)]
     refused = {
         trial.solver: trial.reason for row in rows for trial in row.comparison if trial.reason
     }
@@ -165,6 +176,10 @@ def page(rows: list[Row]) -> str:
         "## All problems",
         "",
         ":::{dropdown} Table: all problems by all solvers",
+        "Each cell is the difference and the certified gap. `~` marks a gap that was estimated. A "
+        "status is named if the answer is not a certified optimum. $m$ and $n$ are rows and "
+        "features.",
+        "",
         *table(rows, names),
         ":::",
         "",
