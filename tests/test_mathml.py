@@ -80,6 +80,13 @@ def test_infinity_is_a_number(drawn):
 
 
 @pytest.mark.parametrize(
+    ("latex", "sign"), [(r"\ge", "≥"), (r"\succeq", "⪰"), (r"\preceq", "⪯"), (r"\sim", "∼")]
+)
+def test_relations_are_signs_so_that_browsers_leave_room(drawn, latex, sign):
+    assert drawn(f"a{latex} b") == (("mi", "a"), ("mo", sign), ("mi", "b"))
+
+
+@pytest.mark.parametrize(
     ("latex", "words"),
     [
         (r"\nosuchcommand{x}", r"unknown command \nosuchcommand"),

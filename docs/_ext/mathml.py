@@ -23,8 +23,13 @@ FONT = "STIXTwoMath-Regular.ttf"
 TAG = re.compile(r"\\tag\{(.*?)\}")
 #: Bars and slashes, which MathML would set apart like signs of a relation.
 TIGHT = re.compile(r"<mo([^>]*)>(&#x0007C;|&#x0002F;|\||/)</mo>")
-#: Infinity is a number here, not a sign.
-INFINITY = "&#x0221E;"
+#: Infinity is a number here, not a sign, and these three are signs, not names.
+MISTAKEN = {
+    "<mo>&#x0221E;</mo>": "<mi>&#x0221E;</mi>",
+    "<mi>&#x02AB0;</mi>": "<mo>&#x02AB0;</mo>",
+    "<mi>&#x02AAF;</mi>": "<mo>&#x02AAF;</mo>",
+    "<mi>&#x0007E;</mi>": "<mo>&#x0223C;</mo>",
+}
 #: Letters of another alphabet, which browsers know by their own characters only.
 ALPHABET = re.compile(r'<mi mathvariant="(script|double-struck|sans-serif)">([A-Z])</mi>')
 
@@ -62,7 +67,9 @@ def markup(latex: str, display: str) -> str:
             raise ValueError(f"formula {latex!r}: an argument is missing ({kind})")
     formula = TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', formula)
     formula = ALPHABET.sub(character, formula)
-    return formula.replace(f"<mo>{INFINITY}</mo>", f"<mi>{INFINITY}</mi>")
+    for wrong, right in MISTAKEN.items():
+        formula = formula.replace(wrong, right)
+    return formula
 
 
 def visit_inline(self: HTML5Translator, node: nodes.math) -> None:

@@ -196,7 +196,7 @@ def _environments(results: Results) -> list[str]:
 
 def _claims(results: Results) -> list[str]:
     rows = [f"| {v.claim} | {v.place} | **{v.verdict}** | {v.sentence} |" for v in judge(results)]
-    return ["| the paper | where | | here |", "| --- | --- | --- | --- |", *rows, ""]
+    return ["| the paper says | where | verdict | what we found |", "| --- | --- | --- | --- |", *rows, ""]
 
 
 def _picture(name: str, words: str, drawn: set[str]) -> list[str]:
