@@ -195,8 +195,13 @@ def _environments(results: Results) -> list[str]:
 
 
 def _claims(results: Results) -> list[str]:
-    rows = [f"| {v.claim} | {v.place} | **{v.verdict}** | {v.sentence} |" for v in judge(results)]
-    return ["| the paper says | where | verdict | what we found |", "| --- | --- | --- | --- |", *rows, ""]
+    rows = [f"| {v.claim} | **{v.verdict}** | {v.sentence} | {v.place} |" for v in judge(results)]
+    return [
+        "| the paper says | verdict | what we found | where it says so |",
+        "| --- | --- | --- | --- |",
+        *rows,
+        "",
+    ]
 
 
 def _picture(name: str, words: str, drawn: set[str]) -> list[str]:
