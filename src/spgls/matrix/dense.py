@@ -29,6 +29,12 @@ _LARGE = 4_000_000
 _SHORT = 128
 #: Rows no longer than this are multiplied into few sums, which threads would have to share.
 _SLIM = 64
+#: Bytes of panels that are squared, by order: rows are read twice and should be in cache, columns
+#: are read once and faster in long pieces.
+_PANEL_BYTES = {"C": 2 * CACHE_BYTES, "F": BLOCK_BYTES}
+#: Up to so many columns, squares come from NumPy: SciPy adds to them in place, but keeps all other
+#: threads from running meanwhile, such as one that reads the next rows.
+_NARROW = 128
 #: Columns are read once where so many of their rows, all columns taken together, fit in so many
 #: bytes: shorter pieces of columns come from memory too slowly to gain by it.
 _RUN, _RUN_BYTES = 1024, 2**22
@@ -135,14 +141,9 @@ class DenseMatrix(InMemory):
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
-        width = self.shape[1] + extra.shape[1]
-        rows = min(self.shape[0], block_length(width, at_least=256, block_bytes=CACHE_BYTES))
-        if weight is None and shift is None and self._direct and _plain(self.values):
-            return _moment_in_place(self.values, extra, rows)
-        if weight is None and self.shape[0] <= block_length(width):
-            shifted = np.subtract(self.values, 0.0 if shift is None else shift, dtype=np.float64)
-            return _moment_in_place(shifted, extra, rows)
-        panels = (self.values[piece] for piece in cuts(self.shape[0], rows))
+        m, n = self.shape
+        rows = min(m, block_length(n, at_least=512, block_bytes=_PANEL_BYTES[self._order]))
+        panels = (self.values[piece] for piece in cuts(m, rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
 
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
@@ -215,38 +216,6 @@ def _plain(values: NDArray[np.floating[Any]]) -> bool:
     return contiguous and values.dtype in (np.float64, np.float32) and values.dtype.isnative
 
 
-def _moment_in_place(values: Array, extra: Array, rows: int) -> Array:
-    """``B' B`` for ``B = [A, extra]``, with no copy of a row, so many rows at a time."""
-    n = values.shape[1]
-    total = np.empty((n + extra.shape[1],) * 2, order="F")
-    if len(values) <= rows or not values.flags.c_contiguous:
-        # NumPy sees that both are one matrix, and takes half the work.
-        total[:n, :n] = values.T @ values
-        total[:n, n:] = values.T @ extra
-    else:
-        # Beside a few more columns, rows are in cache when they are read again.
-        square, beside = np.zeros((n, n), order="F"), np.zeros((n, extra.shape[1]), order="F")
-        for piece in cuts(len(values), rows):
-            # Both by SciPy: threads of NumPy's BLAS would be in the way of those of SciPy's.
-            block = values[piece].T
-            square = dsyrk(1.0, block, 1.0, square, lower=1, overwrite_c=1)
-            if beside.size:
-                beside = dgemm(1.0, block, extra[piece].T, 1.0, beside, trans_b=1, overwrite_c=1)
-        total[:n, :n] = _both_triangles(square)
-        total[:n, n:] = beside
-    total[n:, :n] = total[:n, n:].T
-    total[n:, n:] = extra.T @ extra
-    return total
-
-
-def _both_triangles(lower: Array) -> Array:
-    """A symmetric matrix, made in place of its lower triangle."""
-    diagonal = np.diag(lower).copy()
-    lower += lower.T
-    np.fill_diagonal(lower, diagonal)
-    return lower
-
-
 def panel_moment(
     panels: Iterable[NDArray[np.floating[Any]]],
     rows: int,
@@ -256,23 +225,57 @@ def panel_moment(
     order: Order = "C",
 ) -> Array:
     """``B' S B`` for ``B = [A - 1 shift', extra]``, from panels of at most ``rows`` rows of A."""
-    total = buffer = np.zeros((0, 0))
-    at = 0
+    k = extra.shape[1]
+    root = None if weight is None else np.sqrt(weight)[:, None]
+    others = extra if root is None else root * extra
+    # Columns that lie one after another take those of extra behind them; rows have no room.
+    inside = k if order == "F" else 0
+    square, beside = np.zeros((0, 0)), np.zeros((0, k))
+    buffer, at = np.zeros(0), 0
     for panel in panels:
-        n = panel.shape[1]
+        count, n = panel.shape
+        width = n + inside
         if at == 0:
-            buffer = np.empty((rows, n + extra.shape[1]), order=order)
-            total = np.zeros((buffer.shape[1], buffer.shape[1]), order="F")
-        piece = slice(at, at + panel.shape[0])
-        block = buffer[: panel.shape[0]]
-        np.subtract(panel, 0.0 if shift is None else shift, out=block[:, :n])
-        block[:, n:] = extra[piece]
-        if weight is not None:
-            block *= np.sqrt(weight[piece])[:, None]
-        # Adds to one triangle in place: half the work of a product, and no copy of the sum.
-        if order == "C":
-            total = dsyrk(1.0, block.T, 1.0, total, lower=1, overwrite_c=1)
-        else:
-            total = dsyrk(1.0, block, 1.0, total, trans=1, lower=1, overwrite_c=1)
+            square = np.zeros((width, width), order="F")
+            beside = np.zeros((width, k - inside), order="F")
+        piece, block = slice(at, at + count), panel
+        if root is not None or shift is not None or order == "F" or not _in_rows(panel):
+            buffer = buffer if buffer.size else np.empty(rows * width)
+            block = buffer[: count * width].reshape((count, width), order=order)
+            features = block[:, :n]
+            np.subtract(panel, 0.0 if shift is None else shift, out=features)
+            if root is not None:
+                features *= root[piece]
+            block[:, n:] = others[piece, :inside]
+        square, beside = _add_products(block, others[piece], square, beside)
         at = piece.stop
-    return _both_triangles(total)
+    if len(square) > _NARROW:
+        diagonal = np.diag(square).copy()
+        square += square.T
+        np.fill_diagonal(square, diagonal)
+    if inside == k:
+        return square
+    # Symmetric: turned, it has the order that BLAS adds to in place.
+    return np.block([[square, beside], [beside.T, others.T @ others]]).T
+
+
+def _in_rows(panel: NDArray[np.floating[Any]]) -> bool:
+    """Whether BLAS takes rows as they lie."""
+    return panel.dtype == np.float64 and panel.flags.c_contiguous
+
+
+def _add_products(block: Array, others: Array, square: Array, beside: Array) -> tuple[Array, Array]:
+    """Add ``block' block`` and ``block' others``; of many columns to one triangle of the square.
+
+    Both by one BLAS: threads of NumPy's would be in the way of those of SciPy's.
+    """
+    if len(square) <= _NARROW:
+        square += block.T @ block
+        if beside.size:
+            beside += block.T @ others
+        return square, beside
+    left, turned = (block.T, 0) if block.flags.c_contiguous else (block, 1)
+    square = dsyrk(1.0, left, 1.0, square, trans=turned, overwrite_c=1)
+    if beside.size:
+        beside = dgemm(1.0, left, others.T, 1.0, beside, turned, 1, overwrite_c=1)
+    return square, beside
