@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +14,7 @@ from spgls.matrix import (
     ProjectedMatrix,
     ScaledMatrix,
     as_matrix,
+    dense,
     range_basis,
 )
 
@@ -500,3 +503,34 @@ def test_indices_out_of_order_stay_as_they_are(kind, solver, fit_intercept):
     assert found.objective == pytest.approx(wanted.objective, rel=1e-9)
     for was, now in zip(before, (X.data, X.indices, X.indptr), strict=True):
         np.testing.assert_array_equal(now, was)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [dense._NARROW - 3, dense._NARROW, dense._NARROW + 1])
+def test_moment_of_few_and_of_many_columns(n, order, monkeypatch):
+    """Both ways to a square, at the width where they meet; panels of unequal length."""
+    monkeypatch.setattr(dense, "_PANEL_BYTES", {"C": 0, "F": 0})
+    rng = np.random.default_rng(n)
+    X = np.asarray(rng.normal(size=(1300, n)) + 2.0, order=order)
+    extra, weight, shift = rng.normal(size=(1300, 3)), rng.random(1300), rng.normal(size=n)
+    a = as_matrix(X)
+    for w, s, e in itertools.product((None, weight), (None, shift), (extra, extra[:, :0])):
+        B = np.hstack([X if s is None else X - s, e])
+        B = B if w is None else np.sqrt(w)[:, None] * B
+        found = a.moment(e, w, s)
+        np.testing.assert_array_equal(found, found.T)
+        assert_close(found, B.T @ B, np.linalg.norm(B) ** 2)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_squares_of_few_columns_let_other_threads_run(order, monkeypatch):
+    """SciPy's products hold the interpreter's lock, and so up the thread that reads a stream."""
+
+    def holds_the_lock(*_args, **_options):
+        raise AssertionError("other threads wait for this")
+
+    monkeypatch.setattr(dense, "dsyrk", holds_the_lock)
+    monkeypatch.setattr(dense, "dgemm", holds_the_lock)
+    X = np.asarray(np.random.default_rng(0).normal(size=(3000, 100)), order=order)
+    for shift in (None, np.ones(100)):
+        as_matrix(X).moment(np.ones((3000, 3)), None, shift)

@@ -264,7 +264,9 @@ def _in_rows(panel: NDArray[np.floating[Any]]) -> bool:
     return panel.dtype == np.float64 and panel.flags.c_contiguous
 
 
-def _add_products(block: Array, others: Array, square: Array, beside: Array) -> tuple[Array, Array]:
+def _add_products(
+    block: NDArray[np.floating[Any]], others: Array, square: Array, beside: Array
+) -> tuple[Array, Array]:
     """Add ``block' block`` and ``block' others``; of many columns to one triangle of the square.
 
     Both by one BLAS: threads of NumPy's would be in the way of those of SciPy's.
