@@ -255,7 +255,7 @@ def panel_moment(
         np.fill_diagonal(square, diagonal)
     if inside == k:
         return square
-    # Symmetric: turned, it has the order that BLAS adds to in place.
+    # Symmetric as well: turned, it has the order that BLAS adds to in place.
     return np.block([[square, beside], [beside.T, others.T @ others]]).T
 
 
@@ -272,7 +272,8 @@ def _add_products(
     Both by one BLAS: threads of NumPy's would be in the way of those of SciPy's.
     """
     if len(square) <= _NARROW:
-        square += block.T @ block
+        # Symmetric: turned, it lies in memory as what it is added to.
+        square += (block.T @ block).T
         if beside.size:
             beside += block.T @ others
         return square, beside
