@@ -131,7 +131,7 @@ class SolvedProjection:
         if not self.least:
             rest = self.apply(t)
             return norm(t - rest), 0.0
-        along = norm(self._along(t)) + self.columns.down * norm(t)
+        along = norm(self.along(t)) + self.columns.down * norm(t)
         return 0.0, along / self.least
 
     def wrong(self, least: float) -> float:
@@ -163,7 +163,7 @@ class SolvedProjection:
         if start is not None:
             u += start.reshape(u.shape) * self.columns.lengths[:, None]
             rest = block - self._times(self._scale[:, None] * u)
-        along = self._along(rest)
+        along = self.along(rest)
         left = _lengths(along)
         for _ in range(_ROUNDS):
             if not (left > self._target * size).any():
@@ -171,7 +171,7 @@ class SolvedProjection:
             u += self._solve(along, 0.5 * self._target * size)
             # Afresh: what a recurrence says of it is worth no more than its digits.
             rest = block - self._times(self._scale[:, None] * u)
-            along = self._along(rest)
+            along = self.along(rest)
             now = _lengths(along)
             better, left = (now < 0.5 * left).any(), now
             if not better:
@@ -218,7 +218,7 @@ class SolvedProjection:
                 break
             share = np.divide(inner, length, out=np.zeros_like(length), where=open_)
             u += np.multiply(share, step, out=room)
-            left -= np.multiply(share, self._along(image), out=room)
+            left -= np.multiply(share, self.along(image), out=room)
             if open_[0]:
                 steps.append((float(share[0]), float(inner[0])))
             towards = self._preconditioned(left)
@@ -245,7 +245,7 @@ class SolvedProjection:
             return self.columns.apply(np.ascontiguousarray(u[:, 0]))[:, None]
         return self.columns.apply(u)
 
-    def _along(self, t: Array) -> Array:
+    def along(self, t: Array) -> Array:
         """``D F't``."""
         if t.ndim == 1:
             return self._scale * self.columns.cross(t)
@@ -260,7 +260,7 @@ class SolvedProjection:
 
     def product(self, u: Vector) -> Vector:
         """``D F'F D u``."""
-        return np.asarray(self._along(self.columns.apply(self._scale * u)))
+        return np.asarray(self.along(self.columns.apply(self._scale * u)))
 
     @cached_property
     def least(self) -> float:
@@ -275,12 +275,12 @@ class SolvedProjection:
         with all_blas_threads():
             if self._lowest > _CLEAR:
                 shown = certain_in_single(
-                    self._square(np.float32), error, _SHARES[0] * self._lowest
+                    self.unit_square(np.float32), error, _SHARES[0] * self._lowest
                 )
                 if shown > 0.1 * self._lowest:
                     return float(np.sqrt(shown))
             trials = [share * self._lowest for share in _SHARES]
-            found = certain_factor(self._square, error, trials)
+            found = certain_factor(self.unit_square, error, trials)
             if found is None:
                 found = self._without_dependent(error)
         return 0.0 if found is None else float(np.sqrt(found[1]))
@@ -288,19 +288,19 @@ class SolvedProjection:
     def _without_dependent(self, error: float) -> tuple[Array, float] | None:
         """The same of some columns that span all: they see no less of what is left along any."""
         kept = spanning_columns(
-            self._square(), self._scale, self.columns.lead, self.columns.combine
+            self.unit_square(), self._scale, self.columns.lead, self.columns.combine
         )
         if kept is None:
             return None
         some = np.ix_(kept, kept)
-        return certain_factor(lambda: self._square()[some], error, _SOME)
+        return certain_factor(lambda: self.unit_square()[some], error, _SOME)
 
     def _preconditioner(self) -> Array | None:
         with all_blas_threads():
-            found = certain_factor(self._square, 0.0, (-_SHIFT,))
+            found = certain_factor(self.unit_square, 0.0, (-_SHIFT,))
         return None if found is None else found[0]
 
-    def _square(self, dtype: type = np.float64) -> Array:
+    def unit_square(self, dtype: type = np.float64) -> Array:
         """``D F'F D``, with ones for columns of zeros, which have no part in the range."""
         square = self.columns.square(self._scale, dtype)
         square[np.diag_indices(len(square))] += self._scale == 0.0

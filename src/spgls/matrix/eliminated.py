@@ -1,0 +1,137 @@
+"""``A'PA`` by eliminating the free columns from squares, with what that is wrong by.
+
+Let ``G = D F'F D`` and ``C = D F'A``. For any ``X`` at all, with ``R = C - G X``,
+
+    a_i'P a_j = a_i'a_j - C_i'X_j - X_i'R_j - e_i'e_j,      |e_j| <= |R_j| / sigma,
+
+since ``e_j`` is the part of ``a_j - F D X_j`` in the range of ``F``. So ``X`` may come from any
+factor, and what is wrong with it shows in ``R``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrf
+
+from spgls.base.threads import all_blas_threads
+from spgls.base.types import Array, Vector
+from spgls.matrix.lazy import ScaledMatrix
+from spgls.matrix.pieces import block_length
+from spgls.matrix.projection import FACTORISED, SolvedProjection
+from spgls.matrix.squares import sum_rounding
+
+__all__ = ["EliminationError", "eliminated"]
+
+#: What is left of the right-hand sides, over the lengths of columns, that is not worth a second
+#: step.
+_ENOUGH = 1e-12
+#: What is added to the diagonal where columns depend on others, and the least pivot of a factor.
+_SHIFT, _PIVOT = 1e-7, 1e-4
+
+
+class EliminationError(NamedTuple):
+    """The largest sizes of what an elimination is wrong by, over the lengths of the columns.
+
+    Attributes
+    ----------
+    weights : float
+        ``|X_j|``.
+    rest : float
+        ``|R_j|``, with its rounding.
+    rounding : float
+        Rounding of ``C_i'X_j``, and of ``C`` in it.
+    """
+
+    weights: float
+    rest: float
+    rounding: float
+
+    def entry(self, least: float) -> float:
+        """Error of an entry, where no singular value of unit columns is below ``least``."""
+        if not least > 0.0:
+            return np.inf
+        return self.rounding + self.weights * self.rest + (self.rest / least) ** 2
+
+
+def eliminated(
+    matrix: ScaledMatrix, projection: SolvedProjection
+) -> tuple[Array, EliminationError] | None:
+    """``A'PA`` and its error; None where there is no factor.
+
+    Parameters
+    ----------
+    matrix : ScaledMatrix
+        ``A``.
+    projection : SolvedProjection
+        ``P``.
+    """
+    if projection.size > FACTORISED:
+        return None
+    with all_blas_threads():
+        G = projection.unit_square()
+        factor = _factor(G)
+        if factor is None:
+            return None
+        square = matrix.square()
+        C, lengths = _crossed(matrix, projection), np.sqrt(np.diagonal(square))
+        k, n = C.shape
+        # Of a sum over a column of G, whose entries are known to the rounding of their own sums.
+        across, down = sum_rounding(k), projection.columns.down
+        spread = across * float(np.abs(G).sum(axis=0).max()) + float(np.sqrt(k)) * down
+        worst = np.zeros(3)
+        width = block_length(k)
+        for at in range(0, n, width):
+            some = slice(at, min(at + width, n))
+            X, R = _weights(G, factor, C[:, some], lengths[some])
+            square[:, some] -= C.T @ X
+            weights, rest, sides = (_over(part, lengths[some]) for part in (X, R, C[:, some]))
+            rest = rest + spread * weights + down + across * sides
+            worst = np.fmax(worst, [weights.max(), rest.max(), sides.max()])
+    weights, rest, sides = worst.tolist()
+    if not np.isfinite(worst).all():
+        return None
+    rounding = (across * sides + down) * weights
+    return (square + square.T) / 2, EliminationError(weights, rest, rounding)
+
+
+def _factor(G: Array) -> Array | None:
+    """A lower triangular factor of nearly ``G``; of a little more where columns depend."""
+    for shift in (0.0, _SHIFT):
+        shifted = np.array(G, order="F")
+        shifted[np.diag_indices(len(G))] += shift
+        factor, info = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        if info == 0 and float(np.diagonal(factor).min()) > _PIVOT:
+            return np.asarray(factor)
+    return None
+
+
+def _crossed(matrix: ScaledMatrix, projection: SolvedProjection) -> Array:
+    """``D F'A``, some columns at a time."""
+    m, n = matrix.shape
+    out = np.empty((projection.size, n))
+    width = block_length(m)
+    for at in range(0, n, width):
+        some = np.arange(at, min(at + width, n))
+        unit = np.zeros((n, len(some)))
+        unit[some, some - at] = 1.0
+        out[:, some] = projection.along(matrix.apply(unit))
+    return out
+
+
+def _weights(G: Array, factor: Array, C: Array, lengths: Vector) -> tuple[Array, Array]:
+    """``X`` and ``C - G X``, by at most two steps."""
+    X = np.asarray(cho_solve((factor, True), C, check_finite=False))
+    R = C - G @ X
+    if (_over(R, lengths) > _ENOUGH).any():
+        X += cho_solve((factor, True), R, check_finite=False)
+        R = C - G @ X
+    return X, R
+
+
+def _over(part: Array, lengths: Vector) -> Vector:
+    """Lengths of columns over others; zero for nothing over nothing."""
+    own = np.sqrt(np.einsum("ij,ij->j", part, part))
+    return np.divide(own, lengths, out=np.where(own > 0.0, np.inf, 0.0), where=lengths > 0.0)
