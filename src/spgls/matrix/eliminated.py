@@ -87,12 +87,12 @@ def eliminated(
             some = slice(at, min(at + width, n))
             X, R = _weights(G, factor, C[:, some], lengths[some])
             square[:, some] -= C.T @ X
-            weights, rest, sides = (_over(part, lengths[some]) for part in (X, R, C[:, some]))
-            rest = rest + spread * weights + down + across * sides
-            worst = np.fmax(worst, [weights.max(), rest.max(), sides.max()])
-    weights, rest, sides = worst.tolist()
+            sizes = np.stack([_over(part, lengths[some]) for part in (X, R, C[:, some])])
+            sizes[1] += spread * sizes[0] + down + across * sizes[2]
+            worst = np.maximum(worst, sizes.max(axis=1))
     if not np.isfinite(worst).all():
         return None
+    weights, rest, sides = (float(size) for size in worst)
     rounding = (across * sides + down) * weights
     return (square + square.T) / 2, EliminationError(weights, rest, rounding)
 
@@ -134,4 +134,5 @@ def _weights(G: Array, factor: Array, C: Array, lengths: Vector) -> tuple[Array,
 def _over(part: Array, lengths: Vector) -> Vector:
     """Lengths of columns over others; zero for nothing over nothing."""
     own = np.sqrt(np.einsum("ij,ij->j", part, part))
-    return np.divide(own, lengths, out=np.where(own > 0.0, np.inf, 0.0), where=lengths > 0.0)
+    empty = np.where(own > 0.0, np.inf, 0.0)
+    return np.asarray(np.divide(own, lengths, out=empty, where=lengths > 0.0))
