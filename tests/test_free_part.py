@@ -202,9 +202,13 @@ def test_squares_by_elimination_are_within_their_error(solved, monkeypatch, kind
     """Whatever the factor is."""
     rng = np.random.default_rng(10)
     factor = eliminated._factor
-    monkeypatch.setattr(
-        eliminated, "_factor", lambda G: factor(G) * (1.0 + wrong * rng.normal(size=len(G)))
-    )
+
+    def wrong_factor(make):
+        found = factor(make)
+        noise = 1.0 + wrong * rng.normal(size=len(found.both))
+        return found._replace(both=np.tril(found.both) * noise + np.triu(found.both, 1))
+
+    monkeypatch.setattr(eliminated, "_factor", wrong_factor)
     F, A = eliminated_case(kind, rng)
     X, f = sp.hstack([F, A]).tocsr(), F.shape[1]
     price = np.append(np.full(f, np.inf), 10.0 ** rng.uniform(-2, 2, A.shape[1]))

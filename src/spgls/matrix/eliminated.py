@@ -10,16 +10,19 @@ factor, and what is wrong with it shows in ``R``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
+from scipy.linalg.blas import dsymm
 from scipy.linalg.lapack import dpotrf
 
 from spgls.base.threads import all_blas_threads
 from spgls.base.types import Array, Vector
 from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length
+from spgls.matrix.positive import longest_sum
 from spgls.matrix.projection import FACTORISED, SolvedProjection
 from spgls.matrix.squares import sum_rounding
 
@@ -71,21 +74,21 @@ def eliminated(
     if projection.size > FACTORISED:
         return None
     with all_blas_threads():
-        G = projection.unit_square()
-        factor = _factor(G)
-        if factor is None:
-            return None
+        # Squares of all columns are made on the way, which are gone when the factor comes.
         square = matrix.square()
+        found = _factor(projection.unit_square)
+        if found is None:
+            return None
         C, lengths = _crossed(matrix, projection), np.sqrt(np.diagonal(square))
         k, n = C.shape
         # Of a sum over a column of G, whose entries are known to the rounding of their own sums.
         across, down = sum_rounding(k), projection.columns.down
-        spread = across * float(np.abs(G).sum(axis=0).max()) + float(np.sqrt(k)) * down
+        spread = across * found.longest + float(np.sqrt(k)) * down
         worst = np.zeros(3)
         width = block_length(k)
         for at in range(0, n, width):
             some = slice(at, min(at + width, n))
-            X, R = _weights(G, factor, C[:, some], lengths[some])
+            X, R = _weights(found, C[:, some], lengths[some])
             square[:, some] -= C.T @ X
             sizes = np.stack([_over(part, lengths[some]) for part in (X, R, C[:, some])])
             sizes[1] += spread * sizes[0] + down + across * sizes[2]
@@ -97,14 +100,45 @@ def eliminated(
     return (square + square.T) / 2, EliminationError(weights, rest, rounding)
 
 
-def _factor(G: Array) -> Array | None:
-    """A lower triangular factor of nearly ``G``; of a little more where columns depend."""
+class _Factor(NamedTuple):
+    """``G`` and a triangular factor of nearly that, in the memory of one of them.
+
+    Attributes
+    ----------
+    both : ndarray of shape (k, k)
+        The factor, and strictly above its diagonal ``G``.
+    diagonal : ndarray of shape (k,)
+        That of ``G``.
+    longest : float
+        At least the norm of the magnitudes in ``G``.
+    """
+
+    both: Array
+    diagonal: Vector
+    longest: float
+
+    def solve(self, right: Array) -> Array:
+        """``G^{-1}``, nearly."""
+        return np.asarray(cho_solve((self.both, True), right, check_finite=False))
+
+    def times(self, X: Array) -> Array:
+        """``G X``."""
+        out = dsymm(1.0, self.both, X, lower=0)
+        out += (self.diagonal - np.diagonal(self.both))[:, None] * X
+        return np.asarray(out)
+
+
+def _factor(make: Callable[[], Array]) -> _Factor | None:
+    """Of ``G``, or of a little more where columns depend; None where that fails."""
     for shift in (0.0, _SHIFT):
-        shifted = np.array(G, order="F")
-        shifted[np.diag_indices(len(G))] += shift
-        factor, info = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-        if info == 0 and float(np.diagonal(factor).min()) > _PIVOT:
-            return np.asarray(factor)
+        made = make()
+        # Symmetric: by rows is as good as by columns, and needs no copy.
+        both = np.asfortranarray(made.T if made.flags.c_contiguous else made)
+        diagonal, longest = np.diagonal(both).copy(), longest_sum(both)
+        both[np.diag_indices(len(both))] += shift
+        both, info = dpotrf(both, lower=1, clean=0, overwrite_a=1)
+        if info == 0 and float(np.diagonal(both).min()) > _PIVOT:
+            return _Factor(both, diagonal, longest)
     return None
 
 
@@ -121,13 +155,13 @@ def _crossed(matrix: ScaledMatrix, projection: SolvedProjection) -> Array:
     return out
 
 
-def _weights(G: Array, factor: Array, C: Array, lengths: Vector) -> tuple[Array, Array]:
+def _weights(factor: _Factor, C: Array, lengths: Vector) -> tuple[Array, Array]:
     """``X`` and ``C - G X``, by at most two steps."""
-    X = np.asarray(cho_solve((factor, True), C, check_finite=False))
-    R = C - G @ X
+    X = factor.solve(C)
+    R = C - factor.times(X)
     if (_over(R, lengths) > _ENOUGH).any():
-        X += cho_solve((factor, True), R, check_finite=False)
-        R = C - G @ X
+        X += factor.solve(R)
+        R = C - factor.times(X)
     return X, R
 
 
