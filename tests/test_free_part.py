@@ -12,6 +12,7 @@ from spgls import Floor, Population, StackelbergRegressor, Status, certify, expl
 from spgls.game.response import learner_loss
 from spgls.matrix import (
     FreeColumns,
+    SolvedMatrix,
     SolvedProjection,
     as_matrix,
     eliminated,
@@ -251,6 +252,19 @@ def test_populations_on_eliminated_squares(solved):
             assert found.certificate.kind == "proved"
             assert found.certificate.lower_bound <= best.objective * (1 + 1e-12)
             assert found.objective == pytest.approx(best.objective, rel=1e-8)
+
+
+def test_squares_that_are_too_rough_are_made_anew(solved, monkeypatch):
+    X, y, z, price = game(1, m=150, n=60, immutable=25)
+    who, made, accurate = Population.mixed(1.0, honest=0.5), [], SolvedMatrix.accurate_square
+    monkeypatch.setattr(SolvedMatrix, "square_error", lambda self, least: 1.0)
+    monkeypatch.setattr(
+        SolvedMatrix, "accurate_square", lambda self: (made.append(1), accurate(self))[1]
+    )
+    found = solve(X, y, z, who, solver="krylov", feature_cost=price)
+    assert found.status.ok
+    assert found.certificate.kind == "proved"
+    assert made == [1]
 
 
 @pytest.mark.parametrize("constant", [False, True])
