@@ -10,8 +10,16 @@ import scipy.sparse as sp
 
 from spgls import Floor, Population, StackelbergRegressor, Status, certify, explain_solver, solve
 from spgls.game.response import learner_loss
-from spgls.matrix import FreeColumns, SolvedProjection, as_matrix, projection, spanned
-from spgls.matrix.positive import certain_factor, certain_in_single
+from spgls.matrix import (
+    FreeColumns,
+    SolvedMatrix,
+    SolvedProjection,
+    as_matrix,
+    eliminated,
+    projection,
+    spanned,
+)
+from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
 from spgls.reduction import data as data_module
 from spgls.reduction.data import GameData
 from spgls.solvers import cost
@@ -171,6 +179,141 @@ def test_nearly_dependent_columns_get_a_basis_or_an_honest_status(monkeypatch):
         assert found.objective == pytest.approx(best.objective, rel=1e-6) or not found.status.ok
 
 
+# Squares by elimination, and single precision
+
+
+def eliminated_case(kind, rng):
+    """Sparse columns: free ones, and changeable ones of very different lengths."""
+    m = 300
+    A = sp.random(m, 25, 0.3, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    A = A @ sp.diags_array(10.0 ** rng.uniform(-3, 3, 25))
+    if kind == "dependent":
+        return dummies(rng, m, 3, 5), A
+    F = sp.random(m, 40, 0.2, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    if kind == "close":
+        # Free columns that nearly depend, and a changeable one that they nearly span.
+        near = F @ rng.normal(size=(40, 2)) + 1e-3 * rng.normal(size=(m, 2))
+        F, A = sp.hstack([F, near[:, :1]]), sp.hstack([A, near[:, 1:]])
+    return F.tocsr(), A.tocsr()
+
+
+@pytest.mark.parametrize("kind", ["plain", "close", "dependent"])
+@pytest.mark.parametrize("wrong", [0.0, 1e-6, 1e-2])
+def test_squares_by_elimination_are_within_their_error(solved, monkeypatch, kind, wrong):
+    """Whatever the factor is."""
+    rng = np.random.default_rng(10)
+    factor = eliminated._factor
+
+    def wrong_factor(make):
+        found = factor(make)
+        noise = 1.0 + wrong * rng.normal(size=len(found.both))
+        return found._replace(both=np.tril(found.both) * noise + np.triu(found.both, 1))
+
+    monkeypatch.setattr(eliminated, "_factor", wrong_factor)
+    F, A = eliminated_case(kind, rng)
+    X, f = sp.hstack([F, A]).tocsr(), F.shape[1]
+    price = np.append(np.full(f, np.inf), 10.0 ** rng.uniform(-2, 2, A.shape[1]))
+    y, weight = rng.normal(size=300), rng.uniform(0.5, 2.0, 300)
+    data = GameData.from_user(
+        X, y, y + 1.0, feature_cost=price, sample_weight=weight, fit_intercept=kind != "close"
+    )
+    rulers = Rulers.of(data)
+    square = data.projected.square()
+    assert 0.0 < data.projected.square_error(rulers.least) < np.inf
+    unit = square_unit(*X.shape) + rulers.turn + data.projected.square_error(rulers.least)
+    priced = np.sqrt(weight)[:, None] * (A.toarray() * np.sqrt(price[f:]))
+    free = F.toarray()[:, 1:] if kind == "dependent" else F.toarray()
+    if kind == "dependent":
+        # One column of each group after the first is spanned by the others.
+        free = np.delete(free, [4, 9], axis=1)
+    if kind != "close":
+        free = np.column_stack([np.ones(300), free])
+    left = np.column_stack([exact_projection(np.sqrt(weight)[:, None] * free, a) for a in priced.T])
+    apart = np.abs(square - (left.T @ left).astype(float))
+    lengths = np.linalg.norm(priced, axis=0)
+    assert (apart <= unit * np.multiply.outer(lengths, lengths)).all()
+    # And the error is good for something.
+    if wrong == 0.0:
+        assert unit < (1e-5 if kind == "close" else 1e-8)
+    again = np.abs(data.projected.accurate_square() - (left.T @ left).astype(float))
+    assert data.projected.square_error(rulers.least) == 0.0
+    unit = square_unit(*X.shape) + rulers.turn
+    assert (again <= unit * np.multiply.outer(lengths, lengths)).all()
+
+
+def test_populations_on_eliminated_squares(solved):
+    for seed in range(3):
+        X, y, z, price = game(seed, m=150, n=60, immutable=25)
+        options = {"feature_cost": price, "fit_intercept": bool(seed % 2)}
+        for who in (Population.mixed(1.0, honest=0.5), Population.mixed(0.1, honest=0.02)):
+            found = solve(X, y, z, who, solver="krylov", **options)
+            best = solve(X, y, z, who, solver="spectral", **options)
+            assert found.status.ok
+            assert found.certificate.kind == "proved"
+            assert found.certificate.lower_bound <= best.objective * (1 + 1e-12)
+            assert found.objective == pytest.approx(best.objective, rel=1e-8)
+
+
+def test_squares_that_are_too_rough_are_made_anew(solved, monkeypatch):
+    X, y, z, price = game(1, m=150, n=60, immutable=25)
+    who, made, accurate = Population.mixed(1.0, honest=0.5), [], SolvedMatrix.accurate_square
+    monkeypatch.setattr(SolvedMatrix, "square_error", lambda self, least: 1.0)
+    monkeypatch.setattr(
+        SolvedMatrix, "accurate_square", lambda self: (made.append(1), accurate(self))[1]
+    )
+    found = solve(X, y, z, who, solver="krylov", feature_cost=price)
+    assert found.status.ok
+    assert found.certificate.kind == "proved"
+    assert made == [1]
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_squares_in_single_precision_are_within_their_error(constant):
+    rng = np.random.default_rng(11)
+    for density in (0.02, 0.3):
+        F = sp.random(400, 60, density, format="csr", random_state=rng)
+        columns = FreeColumns.of(
+            as_matrix(F), np.arange(60), rng.uniform(0.5, 2.0, 400), constant=constant
+        )
+        scale = 1.0 / columns.lengths
+        true, rough = columns.square(scale), columns.square(scale, np.float32).astype(float)
+        wrong = np.linalg.norm(true - rough, 2)
+        error = columns.in_single(scale).square_error()
+        # Rounding of the result itself is counted where it is used.
+        assert wrong <= error + 1.2e-7 * np.abs(true).sum(axis=0).max()
+        assert error < 1e-3
+
+
+def test_single_precision_is_left_where_it_has_no_digits():
+    rng = np.random.default_rng(12)
+    F = sp.random(300, 40, 0.2, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    near = F @ rng.normal(size=(40, 1)) + 1e-5 * rng.normal(size=(300, 1))
+    F = sp.hstack([F, near]).tocsr()
+    free = SolvedProjection(FreeColumns.of(as_matrix(F), np.arange(41), None, constant=False))
+    T = rng.normal(size=(300, 5))
+    for t in (T, T[:, 0]):
+        rest = free.apply(t)
+        true = np.stack([exact_projection(F.toarray(), one) for one in T.T], axis=1)
+        true = true if t.ndim == 2 else true[:, 0]
+        assert np.abs(rest - true).max() <= 1e-7
+    assert not free.poor
+
+
+def test_columns_of_any_length_are_projected(solved):
+    """Lengths that single precision does not hold."""
+    rng = np.random.default_rng(13)
+    F = sp.random(200, 10, 0.3, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    F = F @ sp.diags_array(10.0 ** np.linspace(-120, 120, 10))
+    free = SolvedProjection(FreeColumns.of(as_matrix(F), np.arange(10), None, constant=True))
+    for size in (1e-100, 1.0, 1e100):
+        t = size * rng.normal(size=200)
+        rest, u = free.split(t)
+        whole = np.column_stack([np.ones(200), F.toarray()])
+        unit = whole / np.linalg.norm(whole, axis=0)
+        assert np.abs(unit.T @ rest).max() <= 1e-12 * np.linalg.norm(t)
+        np.testing.assert_allclose(rest + whole @ u, t, rtol=0, atol=1e-12 * np.linalg.norm(t))
+
+
 # Games
 
 
@@ -220,7 +363,6 @@ def test_games_as_by_a_decomposition(solved, kind, intercept, weighted, immutabl
 @pytest.mark.parametrize("target", [1e-13, 1e-7, 1e-4, 1e-2])
 def test_no_predictor_is_below_the_bound_of_an_inexact_projection(solved, monkeypatch, target):
     monkeypatch.setattr(projection, "_TARGET", target)
-    monkeypatch.setattr(projection, "_ROUNDS", 1)
     proved = 0
     for seed in range(12):
         X, y, z, price = game(seed, m=60, immutable=int(3 + seed % 8))
@@ -321,6 +463,21 @@ def test_a_fit_with_many_immutable_columns():
     model = StackelbergRegressor(goal=Floor(1.0), feature_cost=price, gamma=1.0).fit(X, y)
     assert model.status_.ok
     assert model.certificate_.kind == "proved"
+
+
+def test_a_fit_against_a_population_projects_few_columns(monkeypatch):
+    """What its proof squares is eliminated, not projected column by column."""
+    X, y, _, price = large(5_000, 800, 0.005, 300)
+    widths, split = [], SolvedProjection.split
+    monkeypatch.setattr(
+        SolvedProjection,
+        "split",
+        lambda self, t, start=None: (widths.append(t.size // len(t)), split(self, t, start))[1],
+    )
+    model = StackelbergRegressor(goal=Floor(1.0), feature_cost=price, solver="krylov").fit(X, y)
+    assert model.status_.ok
+    assert model.certificate_.kind == "proved"
+    assert 0 < sum(widths) < 300
 
 
 def test_plans_count_what_free_columns_take():

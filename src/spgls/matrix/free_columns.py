@@ -14,10 +14,12 @@ from spgls.matrix.protocol import Matrix
 from spgls.matrix.squares import (
     longest_column,
     longest_row,
+    scaled_values,
     some_columns,
     sum_rounding,
     unit_square,
 )
+from spgls.matrix.unit_columns import SingleColumns
 
 __all__ = ["Columns", "FreeColumns"]
 
@@ -65,6 +67,10 @@ class Columns(Protocol):
 
     def square(self, scale: Vector, dtype: type = np.float64) -> Array:
         """``D F'F D`` itself, for ``D = diag(scale)``, in numbers of a type."""
+        ...
+
+    def in_single(self, scale: Vector) -> SingleColumns | None:
+        """``F D`` in single precision, where that is fast; else None."""
         ...
 
     def combine(self, whole: Array) -> Array | None:
@@ -176,6 +182,17 @@ class FreeColumns:
         whole[0, 1:] = whole[1:, 0] = scale[0] * scale[1:] * scaled.cross(self._constant)
         whole[0, 0] = scale[0] ** 2 * (self._constant @ self._constant)
         return whole
+
+    def in_single(self, scale: Vector) -> SingleColumns | None:
+        """``F D`` in single precision, of sparse columns that were copied."""
+        lead, scaled = self.lead, self._matrix
+        if scaled.columns is not None or scaled.shift is not None:
+            return None
+        values = scaled_values(scaled.matrix, scaled.row, scale[lead:], np.float32)
+        if values is None:
+            return None
+        constant = None if self._constant is None else scale[0] * self._constant
+        return SingleColumns(values, None if constant is None else constant.astype(np.float32))
 
     def combine(self, whole: Array) -> Array | None:
         """Combinations of the columns by whole numbers, without weights and rounding error.

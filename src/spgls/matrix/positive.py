@@ -6,15 +6,16 @@ If Cholesky's algorithm finishes on ``M~ - (e + f + d)``, where ``e`` bounds wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, spotrf
 
 from spgls.base.types import EPS, Array
+from spgls.matrix.pieces import CACHE_BYTES, block_length, cuts
 
-__all__ = ["certain_factor", "certain_in_single", "square_unit"]
+__all__ = ["certain_factor", "certain_in_single", "longest_sum", "square_unit"]
 
 
 def square_unit(m: int, n: int) -> float:
@@ -27,7 +28,7 @@ def certain_in_single(M: Array, error: float, shift: float) -> float:
 
     Half the time of :func:`certain_factor`, for matrices far from singular; zero or less where
     nothing is shown. The factor ``L`` is exact for a matrix that differs by at most
-    ``(k + 1) u |L||L'|``, and the norm of that is at most ``(k + 1) u |L|_1 |L|_inf``.
+    ``(k + 1) u |L||L'|``, and the norm of that is at most its largest sum over a row.
 
     Parameters
     ----------
@@ -40,14 +41,28 @@ def certain_in_single(M: Array, error: float, shift: float) -> float:
     """
     k, unit = len(M), float(np.finfo(np.float32).eps)
     single = M.T if M.flags.c_contiguous else np.asfortranarray(M)
-    rounding = unit * (float(np.abs(single).sum(axis=0).max()) + 1.0)
+    rounding = unit * (longest_sum(single) + 1.0)
     single[np.diag_indices(k)] -= np.float32(shift)
-    factor, info = spotrf(single, lower=1, clean=1, overwrite_a=1)
+    factor, info = spotrf(single, lower=1, clean=0, overwrite_a=1)
     if info != 0:
         return 0.0
-    np.abs(factor, out=factor)
-    norms = float(factor.sum(axis=0).max()) * float(factor.sum(axis=1).max())
-    return shift - error - rounding - 1.1 * (k + 1) * unit * norms
+    rows = np.zeros(k)
+    for p in _pieces(k):
+        part = np.abs(factor[p.start :, p])
+        # What is above the diagonal is not the factor's.
+        part[: p.stop - p.start] = np.tril(part[: p.stop - p.start])
+        rows[p.start :] += part @ part.sum(axis=0)
+    return shift - error - rounding - 1.1 * (k + 1) * unit * float(rows.max())
+
+
+def longest_sum(M: Array) -> float:
+    """Largest sum of magnitudes in a column; of a symmetric matrix at least its norm."""
+    return max((float(np.abs(M[:, p]).sum(axis=0).max()) for p in _pieces(len(M))), default=0.0)
+
+
+def _pieces(k: int) -> Iterator[slice]:
+    """Some columns of a square at a time, few enough for the cache."""
+    return cuts(k, block_length(k, block_bytes=CACHE_BYTES))
 
 
 def certain_factor(

@@ -12,26 +12,30 @@ of ``F D``. So an iteration that ends too soon is inaccurate, and known to be.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import eigvalsh_tridiagonal, solve_triangular
+from scipy.linalg import solve_triangular
 
 from spgls.base.threads import all_blas_threads
 from spgls.base.types import EPS, Array, Vector
-from spgls.base.vector import dot, norm
+from spgls.base.vector import norm
+from spgls.matrix.conjugate import column_lengths, descend
 from spgls.matrix.free_columns import Columns
 from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
 from spgls.matrix.spanned import spanning_columns
+from spgls.matrix.unit_columns import UnitColumns
 
 __all__ = ["BasisProjection", "Projection", "SolvedProjection"]
 
 #: What is left along unit columns, over the length of what was projected, that is aimed at, unless
 #: four times the rounding of the products that measure it is more.
 _TARGET = 1e-13
-#: Times that an iteration is begun anew from a fresh residual.
-_ROUNDS = 4
+#: Times that an iteration is begun anew from a fresh residual, and what each may leave of it in
+#: single precision.
+_ROUNDS, _DIGITS = 6, 1e-6
 #: Products after which an iteration is slow, and after which it is given up.
 _SLOW, _MOST = 250, 2000
 #: Most columns that are squared and factorised.
@@ -112,6 +116,7 @@ class SolvedProjection:
         self.columns = columns
         lengths = columns.lengths
         self._scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
+        self._unit, self._single = UnitColumns(columns, self._scale), columns.in_single(self._scale)
         self._factor: Array | None = None
         self._lowest, self._target = 1.0, max(_TARGET, 4 * columns.down)
         self.leak = self.stretch = 0.0
@@ -131,7 +136,7 @@ class SolvedProjection:
         if not self.least:
             rest = self.apply(t)
             return norm(t - rest), 0.0
-        along = norm(self._along(t)) + self.columns.down * norm(t)
+        along = norm(self.along(t)) + self.columns.down * norm(t)
         return 0.0, along / self.least
 
     def wrong(self, least: float) -> float:
@@ -158,24 +163,26 @@ class SolvedProjection:
             What ``u`` may be close to.
         """
         block = t.reshape(len(t), -1)
-        size = _lengths(block)
+        size = column_lengths(block)
         u, rest = np.zeros((len(self._scale), block.shape[1])), block
         if start is not None:
             u += start.reshape(u.shape) * self.columns.lengths[:, None]
-            rest = block - self._times(self._scale[:, None] * u)
-        along = self._along(rest)
-        left = _lengths(along)
+            rest = block - self._unit.apply(u)
+        along = self.along(rest)
+        left = column_lengths(along)
         for _ in range(_ROUNDS):
             if not (left > self._target * size).any():
                 break
             u += self._solve(along, 0.5 * self._target * size)
             # Afresh: what a recurrence says of it is worth no more than its digits.
-            rest = block - self._times(self._scale[:, None] * u)
-            along = self._along(rest)
-            now = _lengths(along)
+            rest = block - self._unit.apply(u)
+            along = self.along(rest)
+            now = column_lengths(along)
             better, left = (now < 0.5 * left).any(), now
-            if not better:
+            if not better and self._single is None:
                 break
+            # Digits that single precision does not have are left to double.
+            self._single = self._single if better else None
         self._remember(size, left, u)
         u *= self._scale[:, None]
         return rest.reshape(t.shape), u.reshape(-1, *t.shape[1:])
@@ -194,64 +201,37 @@ class SolvedProjection:
 
     def _solve(self, along: Array, goal: Vector) -> Array:
         """Conjugate gradients on ``D F'F D``, all columns at once; with a factor where slow."""
-        u, left, slow = self._descend(along, goal, _SLOW)
-        if not slow:
-            return u
-        if self._factor is None and len(along) <= FACTORISED:
-            self._factor = self._preconditioner()
-        more, _, _ = self._descend(left, goal, _MOST)
+        if self._single is not None:
+            within = np.fmax(goal, _DIGITS * column_lengths(along))
+            found = descend(self._single, along, within, _SLOW)
+            self._lowest = min(self._lowest, found.lowest)
+            if not found.slow:
+                return found.u
+            self._single = None
+        u, left = np.zeros_like(along), along
+        if self._factor is None:
+            u, left, slow, lowest = descend(self._unit, along, goal, _SLOW)
+            self._lowest = min(self._lowest, lowest)
+            if not slow:
+                return u
+            if len(along) <= FACTORISED:
+                self._factor = self._preconditioner()
+        more = descend(self._unit, left, goal, _MOST, self._precondition).u
         return u + more
 
-    def _descend(self, along: Array, goal: Vector, limit: int) -> tuple[Array, Array, bool]:
-        """Coefficients, what is left of the right-hand side, and whether that is too much."""
-        scale, room = self._scale[:, None], np.empty_like(along)
-        u, left = np.zeros_like(along), along.copy()
-        towards = self._preconditioned(left)
-        inner, step = _inner(left, towards), towards.copy()
-        open_, steps = _lengths(left) > goal, list[tuple[float, float]]()
-        for _ in range(limit):
-            image = self._times(np.multiply(scale, step, out=room))
-            length = _inner(image, image)
-            # Columns that have arrived stay where they are.
-            open_ &= length > 0.0
-            if not open_.any():
-                break
-            share = np.divide(inner, length, out=np.zeros_like(length), where=open_)
-            u += np.multiply(share, step, out=room)
-            left -= np.multiply(share, self._along(image), out=room)
-            if open_[0]:
-                steps.append((float(share[0]), float(inner[0])))
-            towards = self._preconditioned(left)
-            now = _inner(left, towards)
-            open_ = (now if towards is left else _inner(left, left)) > goal**2
-            if not open_.any():
-                break
-            step *= np.divide(now, inner, out=np.zeros_like(now), where=inner > 0.0)
-            step += towards
-            inner = now
-        if self._factor is None:
-            self._lowest = min(self._lowest, _lowest_of(steps))
-        return u, left, bool((_lengths(left) > goal).any())
+    @property
+    def _precondition(self) -> Callable[[Array], Array] | None:
+        return None if self._factor is None else self._twice
 
-    def _preconditioned(self, along: Array) -> Array:
-        if self._factor is None:
-            return along
+    def _twice(self, along: Array) -> Array:
+        """``(L L')^{-1}``."""
         half = solve_triangular(self._factor, along, lower=True, check_finite=False)
         whole = solve_triangular(self._factor, half, lower=True, trans=1, check_finite=False)
         return np.asarray(whole)
 
-    def _times(self, u: Array) -> Array:
-        if u.shape[1] == 1:
-            return self.columns.apply(np.ascontiguousarray(u[:, 0]))[:, None]
-        return self.columns.apply(u)
-
-    def _along(self, t: Array) -> Array:
+    def along(self, t: Array) -> Array:
         """``D F't``."""
-        if t.ndim == 1:
-            return self._scale * self.columns.cross(t)
-        if t.shape[1] == 1:
-            return (self._scale * self.columns.cross(np.ascontiguousarray(t[:, 0])))[:, None]
-        return np.asarray(self._scale[:, None] * self.columns.cross(t))
+        return self._unit.cross(t)
 
     @property
     def size(self) -> int:
@@ -260,7 +240,7 @@ class SolvedProjection:
 
     def product(self, u: Vector) -> Vector:
         """``D F'F D u``."""
-        return np.asarray(self._along(self.columns.apply(self._scale * u)))
+        return np.asarray(self.along(self._unit.apply(u)))
 
     @cached_property
     def least(self) -> float:
@@ -274,13 +254,15 @@ class SolvedProjection:
         error = 2 * k * square_unit(m, k) + 4 * k * EPS
         with all_blas_threads():
             if self._lowest > _CLEAR:
+                single = self.columns.in_single(self._scale)
+                more = 0.0 if single is None else single.square_error()
                 shown = certain_in_single(
-                    self._square(np.float32), error, _SHARES[0] * self._lowest
+                    self.unit_square(np.float32), error + more, _SHARES[0] * self._lowest
                 )
                 if shown > 0.1 * self._lowest:
                     return float(np.sqrt(shown))
             trials = [share * self._lowest for share in _SHARES]
-            found = certain_factor(self._square, error, trials)
+            found = certain_factor(self.unit_square, error, trials)
             if found is None:
                 found = self._without_dependent(error)
         return 0.0 if found is None else float(np.sqrt(found[1]))
@@ -288,42 +270,20 @@ class SolvedProjection:
     def _without_dependent(self, error: float) -> tuple[Array, float] | None:
         """The same of some columns that span all: they see no less of what is left along any."""
         kept = spanning_columns(
-            self._square(), self._scale, self.columns.lead, self.columns.combine
+            self.unit_square(), self._scale, self.columns.lead, self.columns.combine
         )
         if kept is None:
             return None
         some = np.ix_(kept, kept)
-        return certain_factor(lambda: self._square()[some], error, _SOME)
+        return certain_factor(lambda: self.unit_square()[some], error, _SOME)
 
     def _preconditioner(self) -> Array | None:
         with all_blas_threads():
-            found = certain_factor(self._square, 0.0, (-_SHIFT,))
+            found = certain_factor(self.unit_square, 0.0, (-_SHIFT,))
         return None if found is None else found[0]
 
-    def _square(self, dtype: type = np.float64) -> Array:
+    def unit_square(self, dtype: type = np.float64) -> Array:
         """``D F'F D``, with ones for columns of zeros, which have no part in the range."""
         square = self.columns.square(self._scale, dtype)
         square[np.diag_indices(len(square))] += self._scale == 0.0
         return square
-
-
-def _lowest_of(steps: list[tuple[float, float]]) -> float:
-    """Least eigenvalue, about, by the steps of conjugate gradients and the squares before them."""
-    if not steps:
-        return 1.0
-    share, inner = np.array(steps).T
-    ratio = inner[1:] / inner[:-1]
-    diagonal = 1.0 / share
-    diagonal[1:] += ratio / share[:-1]
-    off = np.sqrt(ratio) / share[:-1]
-    return float(eigvalsh_tridiagonal(diagonal, off, select="i", select_range=(0, 0))[0])
-
-
-def _lengths(block: Array) -> Vector:
-    return np.asarray(np.sqrt(_inner(block, block)))
-
-
-def _inner(a: Array, b: Array) -> Vector:
-    if a.shape[1] == 1:
-        return np.array([dot(a[:, 0], b[:, 0])])
-    return np.asarray(np.einsum("ij,ij->j", a, b))

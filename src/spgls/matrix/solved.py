@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.types import Array
+from spgls.matrix.eliminated import EliminationError, eliminated
 from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length
 from spgls.matrix.projection import SolvedProjection
@@ -37,6 +38,7 @@ class SolvedMatrix:
     def __init__(self, matrix: ScaledMatrix, projection: SolvedProjection) -> None:
         self.matrix, self.projection = matrix, projection
         self._past: list[tuple[Array, Array]] = []
+        self._error: EliminationError | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -89,7 +91,31 @@ class SolvedMatrix:
         return np.asarray(self.matrix.cross(t) if self._kept is None else self._kept.T @ t)
 
     def square(self) -> Array:
-        """``A'PA`` itself, some columns at a time."""
+        """``A'PA`` itself: by elimination where the free columns can be factorised.
+
+        :meth:`square_error` says what that is wrong by.
+        """
+        found = eliminated(self.matrix, self.projection) if self._kept is None else None
+        if found is None:
+            return self.accurate_square()
+        square, self._error = found
+        return square
+
+    def square_error(self, least: float) -> float:
+        """Error of an entry of :meth:`square`, over the lengths of its columns before projection.
+
+        That of the projection and of squaring comes on top.
+
+        Parameters
+        ----------
+        least : float
+            What no singular value of the free columns at unit length is below.
+        """
+        return 0.0 if self._error is None else self._error.entry(least)
+
+    def accurate_square(self) -> Array:
+        """The same from projected columns, some at a time: slow, and no further error."""
+        self._error = None
         m, n = self.shape
         whole = np.empty((n, n))
         width = block_length(m)

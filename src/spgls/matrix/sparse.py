@@ -222,14 +222,26 @@ class SparseMatrix(InMemory):
         a = self.values
         if a.data.nbytes + a.indices.nbytes > most:
             return None
-        return SparseMatrix(a[:, columns].tocsc())
+        own = a[:, columns].tocsc()
+        # So that SciPy never does in place, where others share the indices.
+        own.sort_indices()
+        return SparseMatrix(own)
+
+    def scaled(self, row: Vector | None, column: Vector, dtype: Any) -> Compressed:
+        """``diag(row) A diag(column)`` of numbers of a type, over the same indices."""
+        a = self.values
+        across, along = (row, column) if self._by_rows else (column, row)
+        data = a.data.astype(np.float64)
+        if across is not None:
+            data *= np.repeat(across, np.diff(a.indptr))
+        if along is not None:
+            data *= along[a.indices]
+        return _like(a, data.astype(dtype, copy=False))
 
     def unit_square(self, row: Vector | None, column: Vector, dtype: Any) -> Array:
-        """``B'B`` for ``B = diag(row) A diag(column)``, of numbers of a type."""
-        a = sp.diags_array(column) @ self.values.T
-        if row is not None:
-            a = a @ sp.diags_array(row)
-        return np.asarray((a @ a.T).astype(dtype).toarray())
+        """``B'B`` for ``B = diag(row) A diag(column)``, in numbers of a type."""
+        a = self.scaled(row, column, dtype)
+        return np.asarray((a.T @ a).toarray())
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of full columns, zero elsewhere; None without full columns."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ __all__ = [
     "head_square",
     "longest_column",
     "longest_row",
+    "scaled_values",
     "some_columns",
     "sum_rounding",
     "total_square",
@@ -91,6 +93,12 @@ def some_columns(matrix: Matrix, columns: np.ndarray, most: float) -> Matrix | N
 def unit_square(matrix: Matrix, row: Vector | None, column: Vector, dtype: type) -> Array | None:
     """``B'B`` for ``B = diag(row) A diag(column)``, where the data knows a fast way; else None."""
     own = getattr(matrix, "unit_square", None)
+    return None if own is None else own(row, column, dtype)
+
+
+def scaled_values(matrix: Matrix, row: Vector | None, column: Vector, dtype: type) -> Any | None:
+    """``diag(row) A diag(column)`` as sparse data of a type, where it is sparse; else None."""
+    own = getattr(matrix, "scaled", None)
     return None if own is None else own(row, column, dtype)
 
 

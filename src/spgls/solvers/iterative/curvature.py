@@ -25,7 +25,7 @@ from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 
 from spgls.base.threads import all_blas_threads
 from spgls.base.types import Array, Vector
-from spgls.matrix import ProjectedMatrix, Work
+from spgls.matrix import ProjectedMatrix, SolvedMatrix, Work
 from spgls.matrix.positive import certain_factor, square_unit
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
@@ -119,9 +119,11 @@ class Curvature:
                 # What cancels is within the rounding allowed for, which is that before projection.
                 self._square = matrix.matrix.square() - matrix.overlap @ matrix.overlap.T
             else:
-                # Each column projected by itself is as accurate as any other product.
                 self._square = matrix.square()
         self._unit = square_unit(m, n) + rulers.turn
+        self._rough = 0.0
+        if isinstance(matrix, SolvedMatrix):
+            self._rough = matrix.square_error(rulers.least)
         targets, _ = data.projected_targets
         z = targets[:, 1]
         self._p_z = data.projected.cross(z)
@@ -129,7 +131,7 @@ class Curvature:
 
     def alone(self, nu: float) -> Metric | None:
         """Metric of ``A'PA + nu``; None where that is not certainly positive."""
-        return self._metric(self._square, self._rulers.columns, nu)
+        return self._certain(lambda: self._metric(self._square, self._rulers.columns, nu))
 
     @cached_property
     def at_zero(self) -> tuple[np.ndarray, Metric | None]:
@@ -182,6 +184,9 @@ class Curvature:
 
     def with_goal(self, nu: float, gamma: float) -> Metric | None:
         """Metric of ``B + nu`` for a strength."""
+        return self._certain(lambda: self._bordered(nu, gamma))
+
+    def _bordered(self, nu: float, gamma: float) -> Metric | None:
         n, reach = len(self._square), sqrt(gamma)
         B = np.empty((n + 1, n + 1))
         B[:-1, :-1] = self._square
@@ -205,6 +210,15 @@ class Curvature:
         kept = vectors[:, values > cut * values[-1]]
         return np.asarray(kept @ (kept.T @ x))
 
+    def _certain(self, metric: Callable[[], Metric | None]) -> Metric | None:
+        """A metric, from more accurate squares where quick ones show nothing."""
+        found = metric()
+        matrix = self._data.projected
+        if found is not None or not self._rough > 0.0 or not isinstance(matrix, SolvedMatrix):
+            return found
+        self._square, self._rough = matrix.accurate_square(), 0.0
+        return metric()
+
     def _metric(self, B: Array, sizes: Vector, nu: float) -> Metric | None:
         diagonal = np.diagonal(B) + nu
         if not diagonal.min(initial=np.inf) > 0.0 or not np.isfinite(diagonal).all():
@@ -213,7 +227,7 @@ class Curvature:
         M = B * scale
         M *= scale[:, None]
         np.fill_diagonal(M, 1.0)
-        error = self._unit * float(np.square(sizes * scale).sum() + len(B))
+        error = (self._unit + self._rough) * float(np.square(sizes * scale).sum() + len(B))
         if not np.isfinite(error) or not np.isfinite(M).all():
             return None
         if not len(B):
