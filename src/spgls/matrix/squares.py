@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 
+from spgls.base.far import far_of
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
@@ -18,6 +19,7 @@ __all__ = [
     "head_square",
     "longest_column",
     "longest_row",
+    "predictions",
     "some_columns",
     "sum_rounding",
     "total_square",
@@ -64,6 +66,15 @@ def cross_and_squares(
         return matrix.cross(u, shift), None
     product, squares = both(u, weight, shift)
     return np.asarray(product), squares
+
+
+def predictions(matrix: Matrix, v: Array, beside: Vector) -> Array:
+    """``A v`` for a block of columns: on a device, if that is where the numbers of rows stay."""
+    own = getattr(matrix, "apply_there", None)
+    if own is None or far_of(beside) is None:
+        return matrix.apply(v)
+    there: Array = own(v)
+    return there
 
 
 def total_square(matrix: Matrix) -> float | None:

@@ -10,13 +10,14 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.devices import check_one_place
+from spgls.base.far import side_by_side
 from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.validation import (
     check_choice,
     check_flag,
-    check_vector,
+    check_row_numbers,
     check_weight,
 )
 from spgls.base.vector import dot, norm
@@ -33,6 +34,7 @@ from spgls.matrix import (
     SolvedProjection,
     Work,
     as_matrix,
+    device_of,
     flush_columns,
     range_basis,
     refuse_non_finite,
@@ -108,8 +110,9 @@ class GameData:
         check_one_place(X, y=y, z=z, sample_weight=sample_weight)
         given = as_matrix(X, check_finite=False)
         m, n = given.shape
-        labels = check_vector(y, "y", m, "row of X")
-        goals, weight = read_goals(z, labels), check_weight(sample_weight, m)
+        place = device_of(given)
+        labels = check_row_numbers(y, "y", m, place)
+        goals, weight = read_goals(z, labels), check_weight(sample_weight, m, place)
         matrix, layout = lay_out(
             given,
             read_cost(feature_cost, n, column_names(X)),
@@ -218,9 +221,8 @@ class GameData:
     def beside(self, rows: Any) -> Array:
         """What is added up beside some rows: labels and goals less the origin, and ones."""
         y, z = (t[rows] for t in self.centred)
-        block = np.ones((len(y), 2 + self.layout.fit_intercept))
-        block[:, 0], block[:, 1] = y, z
-        return block
+        table: Array = side_by_side(y, z, *[1.0] * self.layout.fit_intercept)
+        return table
 
     @cached_property
     def work(self) -> Work:
@@ -245,7 +247,7 @@ class GameData:
     @cached_property
     def _first_projection(self) -> tuple[BasisProjection | SolvedProjection, Array, Array]:
         """``P``, what it leaves of ``S^{1/2}[y, z]``, and free coefficients of what it removes."""
-        targets = times(self.root_weight, np.array(self.centred).T)
+        targets = times(self.root_weight, side_by_side(*self.centred, order="F"))
         (m, n), f = self.matrix.shape, len(self.layout.immutable)
         if not f or (takes_basis(self.matrix.work.of_columns(n - f)) and _has_room(m, f)):
             return self._by_basis(targets)
@@ -318,14 +320,22 @@ class GameData:
     @cached_property
     def projected_targets(self) -> tuple[Array, Vector]:
         """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
-        before = np.array([norm(np.asarray(times(self.root_weight, t))) for t in self.centred])
+        before = np.array([norm(times(self.root_weight, t)) for t in self.centred])
         free, targets, _ = self._first_projection
         if free.rank:
             flush_columns(targets, before, free.rank)
         gap = targets[:, 0] - targets[:, 1]
         if norm(gap) <= self.same * before.sum():
-            targets[:, 1] = targets[:, 0]
+            targets = side_by_side(targets[:, 0], targets[:, 0], order="F")
         return targets, before
+
+    @cached_property
+    def target_squares(self) -> tuple[float, float, float, float]:
+        """``y'y``, ``y'z``, ``z'z`` and ``|y - z|^2`` of projected labels and goals."""
+        targets, _ = self.projected_targets
+        y, z = targets[:, 0], targets[:, 1]
+        gap = y - z
+        return dot(y, y), dot(y, z), dot(z, z), dot(gap, gap)
 
     @property
     def same(self) -> float:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from spgls.base.far import far_of
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot, norm
 
@@ -71,13 +72,15 @@ class Targets:
     """
 
     def __init__(self, matrix: LinearMap, targets: Array) -> None:
-        both = np.ascontiguousarray(targets.T)
-        y, z = both
+        table, y, z = targets, targets[:, 0], targets[:, 1]
+        if far_of(targets) is None:
+            y, z = both = np.ascontiguousarray(targets.T)
+            table = both.T
         self.matrix, self.y, self.z = matrix, y, z
         self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
         centre = z / 2 - y
         if matrix.fused:
-            products = matrix.measured_cross(both.T)
+            products = matrix.measured_cross(table)
             self.p_y, self.p_z = np.ascontiguousarray(products.T)
             self.slope: Vector = self.p_z / 2 - self.p_y
         else:

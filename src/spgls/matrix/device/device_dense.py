@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from spgls.base.devices import Place
+from spgls.base.far import FarArray
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.device.device_products import DenseProducts
 from spgls.matrix.device.on_device import OnDevice
@@ -83,11 +84,27 @@ class DeviceDense(OnDevice):
         """``A v``."""
         products = self._products
         if products is not None and shift is None and products.can_apply(v):
-            return products.apply(v)
+            found = products.apply(v)
+            assert found is not None
+            return found
         with self.place.memory():
             known = self.place.put(v)
             parts = [block @ known for _, block in self._blocks(shift)]
             return self._get(parts[0] if len(parts) == 1 else self._xp.concat(parts))
+
+    def apply_there(self, v: Array) -> FarArray:
+        """``A v`` of a block of columns, which stays on the device."""
+        products = self._products
+        with self.place.memory():
+            # Arrays of JAX are never written to.
+            if products is not None and products.can_apply(v) and self.place.library != "jax":
+                shape = self.shape[0], v.shape[1]
+                out = self._xp.empty(shape, dtype=self._xp.float64, device=self.place.device)
+                products.apply(v, to=out)
+                return FarArray(self.place, out)
+            known = self.place.put(v)
+            parts = [block @ known for _, block in self._blocks(None)]
+            return FarArray(self.place, parts[0] if len(parts) == 1 else self._xp.concat(parts))
 
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
@@ -195,7 +212,10 @@ class DeviceDense(OnDevice):
         """Mean of the first rows that count."""
         first = self.values[: min(_TYPICAL, self.shape[0]), :]
         if weight is not None:
-            first = self._some(np.flatnonzero(weight)[:_TYPICAL])
+            # Among the first rows are enough of them, as a rule.
+            counted = np.flatnonzero(np.asarray(weight[: 16 * _TYPICAL]))
+            counted = counted if len(counted) >= _TYPICAL else np.flatnonzero(weight)
+            first = self._some(counted[:_TYPICAL])
         block = self._wide(first)
         both = self._get(self._xp.stack([self._xp.mean(block, axis=0), block[0, :]]))
         mean, one = both

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spgls.base.devices import Place
+from spgls.base.far import far_of
 from spgls.base.types import Array, Vector
 from spgls.matrix.device.cuda import Cuda, Kernel, cuda_of
 from spgls.matrix.device.cuda_source import COMMON, CROSS, GRAM
@@ -148,23 +149,25 @@ class DenseProducts:
         )
         return few
 
-    def apply(self, v: Array) -> Array:
-        """``A v``."""
+    def apply(self, v: Array, to: Any = None) -> Array | None:
+        """``A v``, brought to the host or left in an array of the device's."""
         m, n, width = self._m, self._n, 1 if v.ndim == 1 else v.shape[1]
         kernel = self._kernels(width)["apply"]
         with self._cuda.busy:
             self._cuda.enter()
             stream = self._stream
-            host, numbers = self._cuda.pinned(max(width * n, width * m))
-            device = self._cuda.scratch(width * (n + m))
-            result = device + 8 * width * n
+            back = width * m if to is None else 0
+            host, numbers = self._cuda.pinned(max(width * n, back))
+            device = self._cuda.scratch(width * n + back)
+            result = device + 8 * width * n if to is None else address_of(to)
             numbers[: width * n] = v.T.reshape(-1)
             self._cuda.to_device(device, host, width * n, stream)
             grid = min(-(-m // 8), _APPLY_BLOCKS * self._cuda.multiprocessors)
             kernel((grid, 1), (256, 1), stream, *self._data(), c_void_p(device), c_void_p(result))
-            self._cuda.to_host(host, result, width * m, stream)
+            if to is None:
+                self._cuda.to_host(host, result, back, stream)
             self._cuda.wait(stream)
-            return numbers[: width * m].reshape(m, *v.shape[1:]).copy()
+            return numbers[:back].reshape(m, *v.shape[1:]).copy() if to is None else None
 
     def head_square(self, count: int) -> float:
         """Sum of squares of the first rows."""
@@ -193,18 +196,20 @@ class DenseProducts:
         with self._cuda.busy:
             self._cuda.enter()
             stream = self._stream
-            host, numbers = self._cuda.pinned(max(width * m, lines * n))
-            device = self._cuda.scratch(width * m + parts * down * lines * n)
-            numbers[: width * m] = u.T.reshape(-1)
-            if width:
-                self._cuda.to_device(device, host, width * m, stream)
-            sums = device + 8 * width * m
+            far = _lines_there(u, self._place)
+            told = 0 if far is not None else width * m
+            host, numbers = self._cuda.pinned(max(told, lines * n))
+            device = self._cuda.scratch(told + parts * down * lines * n)
+            sums = device + 8 * told
+            if told:
+                numbers[:told] = u.T.reshape(-1)
+                self._cuda.to_device(device, host, told, stream)
             kernels["cross"](
                 (tiles, parts),
                 (across, down),
                 stream,
                 *self._data(m),
-                c_void_p(device),
+                c_void_p(device if far is None else address_of(far)),
                 c_void_p(weights),
                 c_void_p(sums),
             )
@@ -314,6 +319,15 @@ class DenseProducts:
             self._ready[shape] = kernels, shared
         found: tuple[dict[str, Kernel], int] = self._ready[shape]
         return found
+
+
+def _lines_there(u: Array, place: Place) -> Any:
+    """Columns that stay on the device, one behind the other; None where they do not."""
+    far = far_of(u)
+    if far is None:
+        return None
+    lines = far.there(place).T
+    return lines if lines.__cuda_array_interface__.get("strides") is None else None
 
 
 def _shape_like(flat: Vector, v: Array) -> Array:
