@@ -179,7 +179,9 @@ class FarArray:
             return FarArray(self.place, self.values[key.values])
         plain = key if isinstance(key, tuple) else (key,)
         if isinstance(plain[0], slice) and all(isinstance(one, slice | int) for one in plain[1:]):
-            return FarArray(self.place, self.values[(*plain, ...)])
+            first, stop, step = plain[0].indices(len(self))
+            if step > 0:
+                return FarArray(self.place, self.values[(slice(first, stop, step), *plain[1:])])
         return np.asarray(self)[key]
 
     def __getattr__(self, name: str) -> Any:
