@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from spgls.base.devices import Place, on_device, on_host, place_of
-from spgls.base.far import LONG, FarArray
+from spgls.base.far_array import LONG, FarArray
 from spgls.base.types import Vector
 
 __all__ = [

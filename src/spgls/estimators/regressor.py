@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.devices import is_foreign, on_host
-from spgls.base.far import far_of
+from spgls.base.far_array import far_of
 from spgls.base.frames import column_names
 from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import check_weight

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 
 from spgls.base.devices import Place
-from spgls.base.far import far_of
+from spgls.base.far_array import far_of
 from spgls.base.types import Vector
 from spgls.base.validation import (
     as_numbers,

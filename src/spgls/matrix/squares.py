@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from spgls.base.far import far_of
+from spgls.base.far_array import far_of
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix

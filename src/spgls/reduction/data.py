@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.devices import check_one_place
-from spgls.base.far import side_by_side
+from spgls.base.far_array import side_by_side
 from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
 from spgls.base.types import EPS, Array, Vector

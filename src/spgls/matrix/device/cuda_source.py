@@ -8,7 +8,7 @@ products down the columns are the exception: they add by atomic operations.
 
 from __future__ import annotations
 
-__all__ = ["COMMON", "CROSS", "GRAM", "SPARSE"]
+__all__ = ["COMMON", "CROSS", "GRAM", "NEXT", "SPARSE"]
 
 #: Adding up, and products of dense rows with a vector.
 COMMON = r"""
@@ -202,7 +202,12 @@ extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(THREADS, 
             for (int w = 0; w < W; w++) {
                 t[w] = 0.0;
                 if (C > 1) for (int k = 0; k < C; k++) t[w] += parts[turn][k][r * W + w];
-                else for (int k = 0; k < WARPS; k++) t[w] += sums[turn][r * W + w][k];
+                else {
+                    double some[4] = {0.0, 0.0, 0.0, 0.0};
+                    #pragma unroll
+                    for (int k = 0; k < WARPS; k++) some[k & 3] += sums[turn][r * W + w][k];
+                    t[w] = (some[0] + some[1]) + (some[2] + some[3]);
+                }
                 t[w] *= scale;
                 for (int q = 0; q < f; q++) t[w] -= basis[i * f + q] * along[q * W + w];
                 if (rank == 0 && threadIdx.x < f) rest[w] += basis[i * f + threadIdx.x] * t[w];
@@ -305,5 +310,69 @@ extern "C" __global__ void sparse_gram(
     }
     if (lane < f)
         for (int w = 0; w < W; w++) atomicAdd(left + (big)lane * W + w, rest[w]);
+}
+"""
+
+#: One step of a Krylov method by one block: a product with a bordered matrix from one with the
+#: data, and the next column, orthogonal to those before and of length one.
+NEXT = r"""
+__device__ __forceinline__ double total(double x, double* room) {
+    for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(~0u, x, d);
+    if ((threadIdx.x & 31) == 0) room[threadIdx.x >> 5] = x;
+    __syncthreads();
+    x = (threadIdx.x & 31) < THREADS / 32 ? room[threadIdx.x & 31] : 0.0;
+    for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(~0u, x, d);
+    __syncthreads();
+    return x;
+}
+
+// image = [first made + second r[n] p; border p'r + corner r[n]], without r where there is none.
+extern "C" __global__ void __launch_bounds__(THREADS) next_column(
+    const double* made, double first, const double* p, double second, const double* r,
+    double border, double corner, int n, const double* held, int k, double* image, double* next) {
+    __shared__ double room[32];
+    double w[ENTRIES], along = 0.0;
+    const double last = r ? r[n] : 1.0;
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) {
+        int j = e * THREADS + threadIdx.x;
+        w[e] = 0.0;
+        if (j < n) {
+            w[e] = first * made[j] + second * last * p[j];
+            if (r) along += p[j] * r[j];
+        }
+    }
+    along = total(along, room);
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) {
+        int j = e * THREADS + threadIdx.x;
+        if (j == n) w[e] = border * along + corner * last;
+        if (j <= n) image[j] = w[e];
+    }
+    for (int turn = 0; turn < 2; turn++)
+        for (int q = 0; q < k; q++) {
+            const double* column = held + (long long)q * (n + 1);
+            double sum = 0.0;
+            #pragma unroll
+            for (int e = 0; e < ENTRIES; e++) {
+                int j = e * THREADS + threadIdx.x;
+                if (j <= n) sum += w[e] * column[j];
+            }
+            sum = total(sum, room);
+            #pragma unroll
+            for (int e = 0; e < ENTRIES; e++) {
+                int j = e * THREADS + threadIdx.x;
+                if (j <= n) w[e] -= sum * column[j];
+            }
+        }
+    double square = 0.0;
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) square += w[e] * w[e];
+    double length = sqrt(total(square, room));
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) {
+        int j = e * THREADS + threadIdx.x;
+        if (j <= n) next[j] = w[e] / length;
+    }
 }
 """

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from spgls.base.devices import Place
-from spgls.base.far import FarArray
+from spgls.base.far_array import FarArray
 from spgls.base.types import EPS, Array, Vector
+from spgls.matrix.bordered import Begun, Bordered
+from spgls.matrix.device.begun import Ahead
 from spgls.matrix.device.device_products import DenseProducts
 from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
@@ -142,6 +144,13 @@ class DeviceDense(OnDevice):
             middle.left[...] += both[self.shape[1] :]
             return both[: self.shape[1]]
         return self._get(total)
+
+    def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
+        """Begin the first steps of a Krylov method, where products are compiled; else None."""
+        products = self._products
+        if products is None or not products.can_begin(targets):
+            return None
+        return Ahead(products, targets, told)
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, by products of matrices."""

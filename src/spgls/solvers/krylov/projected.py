@@ -264,6 +264,9 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
     while True:
         restart_from(space, [] if h is None else [h])
         space.extend()
+        if problem.targets.begun is not None:
+            # The proof needs them; the next product is under way meanwhile.
+            _ = run.prover.fresh.rulers
         T = space.projected
         ended = space.width == 0
         stopped = not ended and space.steps >= limit
