@@ -59,6 +59,8 @@ class Targets:
         ``PA`` of Theorem A.
     targets : ndarray of shape (m, 2)
         Projected labels and goals, ``y`` and ``z``.
+    squares : tuple of float, optional
+        ``y'y``, ``y'z`` and ``z'z``, where they are known.
     ahead : float, optional
         Strength of a problem whose first products are begun now, where the data can do that.
 
@@ -74,13 +76,21 @@ class Targets:
         Passes over the data so far.
     """
 
-    def __init__(self, matrix: LinearMap, targets: Array, ahead: float | None = None) -> None:
+    def __init__(
+        self,
+        matrix: LinearMap,
+        targets: Array,
+        *,
+        squares: tuple[float, ...] | None = None,
+        ahead: float | None = None,
+    ) -> None:
         table, y, z = targets, targets[:, 0], targets[:, 1]
         if far_of(targets) is None:
             y, z = both = np.ascontiguousarray(targets.T)
             table = both.T
         self.matrix, self.y, self.z = matrix, y, z
-        self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
+        known = (dot(y, y), dot(y, z), dot(z, z)) if squares is None else squares[:3]
+        self.yy, self.yz, self.zz = known
         self.g_last = (self.zz / 2 - self.yz) / 2
         self.begun: Begun | None = None
         if ahead is not None and matrix.fused:

@@ -162,21 +162,23 @@ class DeviceSparse(OnDevice):
 
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
         """Squared lengths of the columns."""
-        return self.cross_and_squares(np.zeros((self.shape[0], 0)), weight, shift)[1]
-
-    def cross_and_squares(
-        self, u: Array, weight: Vector | None, shift: Vector | None
-    ) -> tuple[Array, Vector]:
-        """``A' u`` and :meth:`column_squares`, in one read where products are compiled."""
         products = self._products
-        if products is not None and _narrow(u) and shift is None:
-            return products.cross(u, True, weight)
+        if products is not None and shift is None:
+            return products.cross(np.zeros((self.shape[0], 0)), True, weight)[1]
         ones = np.ones(self.shape[0]) if weight is None else weight
         square = self._with(self.rows.entries * self.rows.entries)
         squares = square.cross(ones)
         if shift is not None:
             squares = squares - 2.0 * shift * self.cross(ones) + shift**2 * ones.sum()
-        return self.cross(u, shift), np.maximum(squares, 0.0)
+        return np.maximum(squares, 0.0)
+
+    def total_square(self) -> float:
+        """Sum of the squares of all entries."""
+        total = 0.0
+        for piece in cuts(int(self.rows.entries.shape[0]), _ENTRIES):
+            own = self._wide(self.rows.entries[piece])
+            total += float(own @ own)
+        return total
 
     def head_square(self, count: int) -> float:
         """Sum of squares of the first rows."""

@@ -196,7 +196,9 @@ def sphere_problem(data: GameData, gamma: float, *, ahead: bool = False) -> Sphe
     """The sphere problem of Theorem A on a game's data, without forming anything."""
     targets, _ = data.projected_targets
     with np.errstate(over="ignore", invalid="ignore"):
-        problem = SphereProblem(Targets(data.projected, targets, gamma if ahead else None), gamma)
+        begun = gamma if ahead else None
+        all_of_it = Targets(data.projected, targets, squares=data.target_squares, ahead=begun)
+        problem = SphereProblem(all_of_it, gamma)
     data.check_finite(problem.g)
     return problem
 
