@@ -55,8 +55,9 @@ class Place:
         if hasattr(values, "there"):
             return values.there(self)
         own = np.ascontiguousarray(values)
-        # Libraries may go on using the memory they are given.
-        own = own.copy() if own is values or own.base is not None else own
+        # Libraries may go on using the memory they are given, if they can.
+        if self.library != "torch" or "cpu" in str(self.device):
+            own = own.copy() if own is values or own.base is not None else own
         with self.memory():
             return self.xp.asarray(own, device=self.device)
 

@@ -151,8 +151,9 @@ def check_vector(
     A length of None accepts any but zero; entries are finite unless ``infinite`` allows ``inf``.
     """
     array = _one_dimensional(value, name, length, per)
-    wrong = np.isnan(array) if infinite else ~np.isfinite(array)
-    if wrong.any():
+    fine = ~np.isnan(array) if infinite else np.isfinite(array)
+    if not fine.all():
+        wrong = ~fine
         at = int(np.flatnonzero(wrong)[0])
         advice = "Drop or impute such rows first" if "row" in per else "Replace it by a number"
         allowed = "a number" if infinite else "finite"
@@ -180,9 +181,9 @@ def check_row_numbers(value: Any, name: str, length: int, place: Place | None = 
         return check_vector(value, name, length, "row of X")
     far: Any = _there(value, length, place)
     if far is None:
-        host = check_vector(value, name, length, "row of X")
+        host = _one_dimensional(value, name, length, "row of X")
         far = FarArray(place, place.put(host), host)
-    elif not np.isfinite(far).all():
+    if not np.isfinite(far).all():
         check_vector(value, name, length, "row of X")
     return cast(Vector, far)
 

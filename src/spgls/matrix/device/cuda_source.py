@@ -55,30 +55,43 @@ extern "C" __global__ void apply(
 #: Products down the columns, with or without squared lengths, for rows in any number of parts.
 CROSS = r"""
 // part[c][w] = sum over rows of u[w][i] X[i], and with SQUARES one line more: of weight[i] X[i]^2.
+// A thread has P packs of columns, so that what it reads of u serves several.
 extern "C" __global__ void cross(
     const T* X, big m, int n, big ld, const double* u, const double* weight, double* part) {
-    int pack_at = blockIdx.x * blockDim.x + threadIdx.x;
+    int packs = n / V, pack_at = blockIdx.x * P * blockDim.x + threadIdx.x;
     big parts = (big)gridDim.y * blockDim.y, own = (big)blockIdx.y * blockDim.y + threadIdx.y;
-    if (pack_at >= n / V) return;
+    if (pack_at >= packs) return;
     big each = (m + parts - 1) / parts, first = own * each;
     big stop = first + each < m ? first + each : m;
-    double sum[W + SQUARES][V];
-    for (int w = 0; w < W + SQUARES; w++)
-        for (int e = 0; e < V; e++) sum[w][e] = 0.0;
-    #pragma unroll 8
+    double sum[P][W + SQUARES][V];
+    for (int p = 0; p < P; p++)
+        for (int w = 0; w < W + SQUARES; w++)
+            for (int e = 0; e < V; e++) sum[p][w][e] = 0.0;
+    #pragma unroll UNROLL
     for (big i = first; i < stop; i++) {
-        pack x = ((const pack*)(X + i * ld))[pack_at];
-        double s = 1.0;
+        const pack* row = (const pack*)(X + i * ld) + pack_at;
+        pack x[P];
+        #pragma unroll
+        for (int p = 0; p < P; p++)
+            // Beyond the end the first pack stands in, and what comes of it is left out.
+            x[p] = row[pack_at + p * blockDim.x < packs ? p * blockDim.x : 0];
+        double s = 1.0, own_u[W + 1];
         if (SQUARES && weight) s = weight[i];
-        for (int e = 0; e < V; e++) {
-            double a = (double)x.at[e];
-            for (int w = 0; w < W; w++) sum[w][e] += u[(big)w * m + i] * a;
-            if (SQUARES) sum[W + SQUARES - 1][e] += s * a * a;
-        }
+        for (int w = 0; w < W; w++) own_u[w] = u[(big)w * m + i];
+        #pragma unroll
+        for (int p = 0; p < P; p++)
+            for (int e = 0; e < V; e++) {
+                double a = (double)x[p].at[e];
+                for (int w = 0; w < W; w++) sum[p][w][e] += own_u[w] * a;
+                if (SQUARES) sum[p][W + SQUARES - 1][e] += s * a * a;
+            }
     }
-    for (int w = 0; w < W + SQUARES; w++)
-        for (int e = 0; e < V; e++)
-            part[(own * (W + SQUARES) + w) * n + (big)pack_at * V + e] = sum[w][e];
+    for (int p = 0; p < P; p++)
+        if (pack_at + p * blockDim.x < packs)
+            for (int w = 0; w < W + SQUARES; w++)
+                for (int e = 0; e < V; e++)
+                    part[(own * (W + SQUARES) + w) * n + ((big)pack_at + p * blockDim.x) * V + e] =
+                        sum[p][w][e];
 }
 """
 

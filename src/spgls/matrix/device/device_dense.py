@@ -30,8 +30,6 @@ __all__ = ["DeviceDense"]
 #: Bytes of working copies on the device: narrow data is widened, and means are subtracted, by
 #: pieces.
 _PIECE = 2**27
-#: Bytes from which on a read takes milliseconds.
-_LONG_READ = 2**33
 #: Rows whose mean stands in for that of all rows.
 _TYPICAL = 256
 
@@ -62,11 +60,8 @@ class DeviceDense(OnDevice):
 
     @property
     def natural_width(self) -> int:
-        """Two where a read takes longer than what the host does for a second column."""
-        m, n = self.shape
-        if m * n * self.dtype.itemsize < _LONG_READ:
-            return 1
-        return 2 if self._products is not None and self._products.widest == 2 else 1
+        """One: products with one column are begun ahead, and read as fast as the device does."""
+        return 1
 
     @cached_property
     def work(self) -> Work:
@@ -202,9 +197,8 @@ class DeviceDense(OnDevice):
 
     def head_square(self, count: int) -> float:
         """Sum of squares of the first rows."""
-        if self._products is not None:
-            return self._products.head_square(min(count, self.shape[0]))
-        return float(self.take(slice(0, count)).column_squares(None, None).sum())
+        rows = self._xp.reshape(self._head(count), (-1,))
+        return float(self._get(self._xp.reshape(rows @ rows, (1,)))[0])
 
     def head_largest(self, count: int) -> Vector:
         """Largest magnitude in each column of the first rows."""
