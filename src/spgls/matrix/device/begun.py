@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from ctypes import c_double, c_int, c_void_p
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.matrix.bordered import Bordered
 from spgls.matrix.device.cuda_source import NEXT
-
-if TYPE_CHECKING:
-    from spgls.matrix.device.device_products import DenseProducts
+from spgls.matrix.device.device_products import DenseProducts, lines_there
 
 __all__ = ["Ahead"]
 
@@ -93,7 +91,7 @@ class Ahead:
         n, products, cuda = self._n, self._products, self._cuda
         stream, told = products.stream, self._told
         shown = 3 * n + 2 * _COLUMNS * (n + 1)
-        lines = products.lines_there(u)
+        lines = lines_there(u, products.place)
         rows = 0 if lines is not None else u.size
         work = max(products.cross_room(2, squares=True), products.gram_room())
         host, self._numbers = self._room.pinned(shown + rows)

@@ -278,7 +278,7 @@ extern "C" __global__ void sparse_apply(
     }
 }
 
-// out[j][w] += u[i][w] a_ij, and weight[i] a_ij^2 where there is a place for squares.
+// out[j][w] += u[w][i] a_ij, and weight[i] a_ij^2 where there is a place for squares.
 extern "C" __global__ void sparse_cross(
     const T* a, const I* column, const I* start, big m, const double* u, double* out,
     const double* weight, double* squares) {
@@ -286,7 +286,7 @@ extern "C" __global__ void sparse_cross(
     big warps = ((big)gridDim.x * blockDim.x) >> 5;
     for (big i = ((big)blockIdx.x * blockDim.x + threadIdx.x) >> 5; i < m; i += warps) {
         double own[W + 1];
-        for (int w = 0; w < W; w++) own[w] = u[i * W + w];
+        for (int w = 0; w < W; w++) own[w] = u[(big)w * m + i];
         double s = weight ? weight[i] : 1.0;
         for (big k = start[i] + lane; k < start[i + 1]; k += 32) {
             double x = (double)a[k];

@@ -22,7 +22,7 @@ from spgls.matrix.device.held import Held
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 
-__all__ = ["DenseProducts", "address_of", "compiled_device"]
+__all__ = ["DenseProducts", "address_of", "compiled_device", "lines_there"]
 
 #: What a multiprocessor of the first generation that copies rows by itself is called.
 _CAPABLE = (9, 0)
@@ -128,6 +128,11 @@ class DenseProducts:
         return cls(values, cuda, place, held)
 
     @property
+    def place(self) -> Place:
+        """The device, as the array library knows it."""
+        return self._place
+
+    @property
     def cuda(self) -> Cuda:
         """The device."""
         return self._cuda
@@ -195,7 +200,7 @@ class DenseProducts:
         with self._cuda.busy:
             self._cuda.enter()
             stream = self.stream
-            there = self.lines_there(u)
+            there = lines_there(u, self._place)
             told = 0 if there is not None else width * m
             host, numbers = self._cuda.pinned(max(told, lines * n))
             device = self._cuda.scratch(told + self.cross_room(width, squares=squares, m=m))
@@ -319,15 +324,6 @@ class DenseProducts:
         several = u.ndim == 2 and u.shape[1] == 2 and self._place.library != "jax"
         return several and self._shape(1) is not None
 
-    def lines_there(self, u: Array) -> int | None:
-        """Address of columns that stay on the device, one behind the other; None if they do not."""
-        far = far_of(u)
-        if far is None:
-            return None
-        lines = far.there(self._place).T
-        whole = lines.__cuda_array_interface__.get("strides") is None
-        return address_of(lines) if whole else None
-
     def _data(self, m: int | None = None) -> tuple[Any, ...]:
         rows = c_longlong(self._m if m is None else m)
         return c_void_p(self._address), rows, c_int(self._n), c_longlong(self._row)
@@ -388,6 +384,17 @@ class DenseProducts:
             self._ready[shape] = kernels, shared
         found: tuple[dict[str, Kernel], int] = self._ready[shape]
         return found
+
+
+def lines_there(u: Array, place: Place) -> int | None:
+    """Address of columns that stay on a device, one behind the other; None if they do not."""
+    far = far_of(u)
+    # JAX has queues of its own, which ours know nothing of.
+    if far is None or place.library == "jax":
+        return None
+    lines = far.there(place).T
+    whole = lines.__cuda_array_interface__.get("strides") is None
+    return address_of(lines) if whole else None
 
 
 def _shape_like(flat: Vector, v: Array) -> Array:
