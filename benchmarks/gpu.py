@@ -240,6 +240,10 @@ def dense(m: int, n: int, kind: str, tol: float, peers: bool = True) -> list[dic
     seconds, one = timed(lambda: solve(X, y, z, 0.1, tol=tol))
     rate = 1e-12 * nbytes * one.stats.passes / seconds
     rows.append(row(name, seconds, one, terabytes_per_second=rate))
+    there = torch.asarray(y).cuda(), torch.asarray(z).cuda()
+    seconds, one = timed(lambda: solve(X, *there, 0.1, tol=tol))
+    rate = 1e-12 * nbytes * one.stats.passes / seconds
+    rows.append(row(f"{name}, labels there too", seconds, one, terabytes_per_second=rate))
     for width in (1, 2):
         how = Krylov(width=width)
         seconds, one = timed(lambda how=how: solve(X, y, z, 0.1, tol=tol, solver=how))
