@@ -19,12 +19,14 @@ from numpy.testing import assert_allclose
 import spgls
 from spgls import Floor, Population, StackelbergRegressor, explain_solver, solve, solve_path
 from spgls.base.devices import Place, check_one_place, is_foreign, on_device, place_of
+from spgls.base.far_array import FarArray, side_by_side
 from spgls.game.response import learner_loss
 from spgls.matrix import DenseMatrix, ScaledMatrix, SparseMatrix, as_matrix
 from spgls.matrix.device.device_dense import DeviceDense
 from spgls.matrix.device.device_products import _Shape
 from spgls.matrix.device.device_sparse import Compressed, DeviceSparse
 from spgls.matrix.row_step import RowStep
+from spgls.sphere.operator import SphereProblem, Targets
 
 from .catalogue import CATALOGUE, problem
 
@@ -457,3 +459,183 @@ def test_shared_rows_fit(itemsize, width):
         assert shape.cluster * shape.segment >= n
         assert shape.packs * (16 // itemsize) * 512 >= shape.segment
         assert shape.stages * shape.rows * shape.segment * itemsize <= room - 4096
+
+
+# Numbers of rows that stay on the device.
+
+
+@pytest.fixture
+def far(monkeypatch):
+    """Labels and goals stay on the device however few they are."""
+    monkeypatch.setattr("spgls.base.validation.LONG", 1)
+
+
+@pytest.mark.parametrize("name", DENSE[::4])
+def test_far_labels_give_the_games_of_numpy(name, far):
+    given = problem(name)
+    y, z = (np.asarray(t, dtype=float) for t in (given.y, given.z))
+    there = [put(np.asarray(given.X)), put(y), put(z)]
+    for who in (given.gamma, Population.mixed(given.gamma, honest=0.5)):
+        for solver in ("auto", "krylov"):
+            ours = solve(*there, who, solver=solver, **given.options)
+            theirs = solve(given.X, y, z, who, solver=solver, **given.options)
+            assert ours.status is theirs.status
+            assert abs(ours.objective - theirs.objective) <= 1e-9 * float(np.sum(y**2))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fit_brings_no_numbers_of_rows_to_the_host(rng, far, monkeypatch, weighted, moved):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    m = 20_000
+    X, y, z = game(rng, m=m, n=5)
+    weight = rng.random(m) if weighted else None
+    there = [put(X), put(y)]
+    more = {"z": put(z)} | ({"sample_weight": put(weight)} if weighted else {})
+    moved["put"].clear()
+    with sklearn.config_context(array_api_dispatch=True):
+        ours = StackelbergRegressor().fit(*there, **more)
+    theirs = StackelbergRegressor().fit(X, y, z=z, sample_weight=weight)
+    assert_allclose(ours.objective_, theirs.objective_, rtol=1e-9)
+    assert ours.status_ is theirs.status_
+    # Sums, coefficients, and weights of the first rows, of which a typical one is made.
+    assert max(moved["get"]) <= 4096
+
+
+def test_goals_that_are_functions_of_far_labels(rng, far):
+    X, y, _ = game(rng)
+    goal = Floor(float(np.median(y)))
+    ours, theirs = solve(put(X), put(y), goal, 0.5), solve(X, y, goal, 0.5)
+    assert_allclose(ours.objective, theirs.objective, rtol=1e-9)
+
+
+def test_far_numbers_that_are_wrong_are_named(rng, far):
+    X, y, z = game(rng)
+    y[3] = np.nan
+    with pytest.raises(ValueError, match=r"y must be finite; entry 3 is nan"):
+        solve(put(X), put(y), put(z), 0.5)
+    with pytest.raises(ValueError, match=r"z must have one entry per row of X, 400; got 399"):
+        solve(put(X), put(np.ones(400)), put(z[:-1]), 0.5)
+
+
+def far_array(values):
+    values = put(values)
+    return FarArray(place_of(values), values)
+
+
+def test_far_arrays_compute_what_numpy_does(rng):
+    a, b = rng.normal(size=(2, 50))
+    x, y = far_array(a), far_array(b)
+    for job in (
+        lambda a, b: a + b,
+        lambda a, b: 2.0 * a - b / 3,
+        lambda a, b: np.float64(2.0) * -a,
+        lambda a, b: 1.0 - a,
+        lambda a, b: abs(a) <= np.sqrt(abs(b)),
+        lambda a, b: (a * b)[5:40],
+        lambda a, b: a**2,
+        lambda a, b: a[b > 0.0],
+        lambda a, b: ~(a >= b),
+        lambda a, b: np.zeros_like(a),
+    ):
+        found = job(x, y)
+        assert isinstance(found, FarArray)
+        assert_allclose(np.asarray(found), job(a, b), rtol=1e-15)
+    for job in (
+        lambda a, b: a @ b,
+        lambda a, b: a.sum(),
+        lambda a, b: a.max() - a.min(),
+        lambda a, b: np.count_nonzero(a > b),
+        lambda a, b: (a > 9.0).any() + (a < 9.0).all(),
+        lambda a, b: np.array_equal(a, a + 0.0) - np.array_equal(a, b),
+        # Whatever nobody has thought of happens on the host.
+        lambda a, b: np.median(a),
+        lambda a, b: a[np.array([3, 1])].sum(),
+        lambda a, b: np.outer(a, b).sum(),
+        lambda a, b: float(np.stack([a, b]).std()),
+        lambda a, b: (a + np.arange(50.0)).sum(),
+    ):
+        assert_allclose(job(x, y), job(a, b), rtol=1e-13)
+
+
+def test_far_arrays_side_by_side(rng):
+    a, b = rng.normal(size=(2, 9))
+    table = side_by_side(far_array(a), far_array(b), 1.0)
+    assert isinstance(table, FarArray)
+    assert_allclose(np.asarray(table), np.stack([a, b, np.ones(9)], axis=1))
+    assert_allclose(np.asarray(table[:, 1]), b)
+    assert_allclose(side_by_side(a, b, 1.0), np.asarray(table))
+
+
+# Products that are begun before anybody asks.
+
+
+class Begins(DenseMatrix):
+    """Data that begins as a device does, in NumPy; columns differ from the host's by rounding."""
+
+    fused = True
+
+    def __init__(self, values, wrong=0.0):
+        super().__init__(values)
+        self.wrong, self.asked, self.closed = wrong, [], 0
+
+    def begin_krylov(self, targets, told):
+        X = self.values
+        self._p, self._told = X.T @ targets, told
+        start = np.append(told.first * self._p[:, 0] + told.second * self._p[:, 1], told.last)
+        self._columns = [start / np.linalg.norm(start)]
+        w = self._product(self._columns[0])
+        for _ in range(2):
+            w -= self._columns[0] * (self._columns[0] @ w)
+        self._columns.append(w / np.linalg.norm(w) + self.wrong)
+        return self
+
+    def _product(self, r):
+        z = self._p[:, 1]
+        top = self._told.scale * (self.values.T @ (self.values @ r[:-1]))
+        last = self._told.border * (z @ r[:-1]) + self._told.corner * r[-1]
+        return np.append(top + self._told.border * r[-1] * z, last)
+
+    def cross(self, u=None, shift=None):
+        if u is not None:
+            return super().cross(u, shift)
+        return self._p, np.square(self.values).sum(axis=0)
+
+    def product(self, told, v):
+        if told != self._told or not self._columns:
+            return None
+        column = self._columns.pop(0)
+        if not np.abs(column - v).max() <= 1e-9:
+            self._columns = []
+            return None
+        self.asked.append(len(v))
+        v[:] = column
+        return self._product(column)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1e-3, np.nan])
+def test_products_that_were_begun_are_used(rng, wrong):
+    X = rng.random((600, 80))
+    y = X[:, :10] @ rng.random(10) + 0.1 * rng.normal(size=600)
+    z = np.maximum(y, np.quantile(y, 0.25))
+    data = Begins(X, wrong)
+    ours, theirs = solve(data, y, z, 0.1, solver="krylov"), solve(X, y, z, 0.1)
+    assert ours.status.ok
+    assert ours.certificate.kind == "proved"
+    assert_allclose(ours.objective, theirs.objective, rtol=1e-9)
+    # A column that is not the host's is multiplied anew.
+    assert len(data.asked) == (2 if wrong == 0.0 else 1)
+    assert data.closed == 1
+    # No bound is above what a predictor attains.
+    assert ours.certificate.lower_bound <= theirs.objective * (1.0 + 1e-12)
+
+
+def test_other_strengths_do_not_take_what_was_begun(rng):
+    X, y, z = game(rng)
+    told = Targets(ScaledMatrix(Begins(X)), np.stack([y, z], axis=1), ahead=0.5)
+    r = np.ones(X.shape[1] + 1) / np.sqrt(X.shape[1] + 1)
+    for gamma in (0.5, 2.0):
+        problem_of = SphereProblem(told, gamma)
+        assert_allclose(problem_of.product(r.copy()), problem_of.dense() @ r, rtol=1e-10)

@@ -51,10 +51,13 @@ class Place:
         return f"{self.library} on {self.device}"
 
     def put(self, values: NDArray[Any]) -> Any:
-        """A copy of a NumPy array on the device."""
+        """A copy of a NumPy array on the device; what is there already, as it is."""
+        if hasattr(values, "there"):
+            return values.there(self)
         own = np.ascontiguousarray(values)
-        # Libraries may go on using the memory they are given.
-        own = own.copy() if own is values or own.base is not None else own
+        # Libraries may go on using the memory they are given, if they can.
+        if self.library != "torch" or "cpu" in str(self.device):
+            own = own.copy() if own is values or own.base is not None else own
         with self.memory():
             return self.xp.asarray(own, device=self.device)
 

@@ -28,14 +28,18 @@ def one_blas_thread(when: bool) -> Iterator[None]:
     if not when:
         yield
         return
-    controller = _controller()
-    before = [one.num_threads for one in controller.lib_controllers if one.user_api == "blas"]
+    # One by one: threadpoolctl would ask each library for all that it knows of itself.
+    libraries = [one for one in _controller().lib_controllers if one.user_api == "blas"]
+    before = [one.get_num_threads() for one in libraries]
     outside = _OUTSIDE.get()
     token = _OUTSIDE.set(max(before, default=1) if outside is None else outside)
     try:
-        with controller.limit(limits=1, user_api="blas"):
-            yield
+        for one in libraries:
+            one.set_num_threads(1)
+        yield
     finally:
+        for one, count in zip(libraries, before, strict=True):
+            one.set_num_threads(count)
         _OUTSIDE.reset(token)
 
 

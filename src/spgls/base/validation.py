@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from datetime import date, timedelta
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from spgls.base.devices import on_host
+from spgls.base.devices import Place, on_device, on_host, place_of
+from spgls.base.far_array import LONG, FarArray
 from spgls.base.types import Vector
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "check_flag",
     "check_number",
     "check_rng",
+    "check_row_numbers",
     "check_strength",
     "check_vector",
     "check_weight",
@@ -149,8 +151,9 @@ def check_vector(
     A length of None accepts any but zero; entries are finite unless ``infinite`` allows ``inf``.
     """
     array = _one_dimensional(value, name, length, per)
-    wrong = np.isnan(array) if infinite else ~np.isfinite(array)
-    if wrong.any():
+    fine = ~np.isnan(array) if infinite else np.isfinite(array)
+    if not fine.all():
+        wrong = ~fine
         at = int(np.flatnonzero(wrong)[0])
         advice = "Drop or impute such rows first" if "row" in per else "Replace it by a number"
         allowed = "a number" if infinite else "finite"
@@ -158,11 +161,57 @@ def check_vector(
     return array
 
 
-def check_weight(value: Any, length: int) -> Vector | None:
-    """Return weights, or None where all are one."""
+def check_row_numbers(value: Any, name: str, length: int, place: Place | None = None) -> Vector:
+    """Return one number per row of X, as :func:`check_vector` does.
+
+    With data on a device and many rows they are there, or brought there, and stay.
+
+    Parameters
+    ----------
+    value : array-like of shape (length,)
+        What was given.
+    name : str
+        How errors call it.
+    length : int
+        Number of rows.
+    place : Place, optional
+        Where the data is, if on a device.
+    """
+    if place is None or length < LONG:
+        return check_vector(value, name, length, "row of X")
+    far: Any = _there(value, length, place)
+    if far is None:
+        host = _one_dimensional(value, name, length, "row of X")
+        far = FarArray(place, place.put(host), host)
+    if not np.isfinite(far).all():
+        check_vector(value, name, length, "row of X")
+    return cast(Vector, far)
+
+
+def _there(value: Any, length: int, place: Place) -> FarArray | None:
+    """Numbers that are on the device already, one per row, in double precision."""
+    if isinstance(value, FarArray):
+        return value
+    if not on_device(value) or place_of(value) != place or tuple(value.shape) != (length,):
+        return None
+    kind = str(value.dtype).rpartition(".")[2]
+    if kind not in ("float64", "float32"):
+        return None
+    own = value
+    if place.library == "torch":
+        own = value.detach().contiguous()
+    elif place.library == "cupy":
+        own = place.xp.ascontiguousarray(value)
+    if kind == "float32":
+        own = place.xp.astype(own, place.xp.float64)
+    return FarArray(place, own)
+
+
+def check_weight(value: Any, length: int, place: Place | None = None) -> Vector | None:
+    """Return weights, or None where all are one; where the data is, as the numbers of rows."""
     if value is None:
         return None
-    weight = check_vector(value, "sample_weight", length, "row of X")
+    weight = check_row_numbers(value, "sample_weight", length, place)
     if (weight < 0.0).any():
         at = int(np.flatnonzero(weight < 0.0)[0])
         raise ValueError(

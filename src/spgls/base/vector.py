@@ -21,7 +21,7 @@ def dot(a: Vector, b: Vector) -> float:
     OpenBLAS wakes its threads from ten thousand entries on, which takes longer than the product,
     and leaves them spinning where the data's own kernels want to run. So it gets pieces.
     """
-    if len(a) <= _PIECE:
+    if len(a) <= _PIECE or not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return float(a.dot(b))
     total = 0.0
     for at in range(0, len(a), _PIECE):

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn import get_config
 
 from spgls.base.devices import Place, check_one_place, is_foreign, on_device, on_host, place_of
-from spgls.base.validation import check_vector, describe
-from spgls.matrix import Matrix, as_matrix, refuse_non_finite
+from spgls.base.validation import check_row_numbers, describe
+from spgls.matrix import Matrix, as_matrix, device_of, refuse_non_finite
 
 __all__ = [
     "as_numpy",
@@ -42,10 +42,10 @@ def place_to_follow(X: Any) -> Place | None:
 
 
 def read_placed_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
-    """Rows as they are, and labels on the host."""
+    """Rows as they are, and labels: on the host, or beside them where they are many."""
     check_one_place(X, y=y)
     matrix = read_placed(model, X, reset=reset)
-    return X, check_vector(y, "y", matrix.shape[0], "row of X")
+    return X, check_row_numbers(y, "y", matrix.shape[0], device_of(matrix))
 
 
 def read_placed(model: Any, X: Any, *, reset: bool) -> Matrix:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.column_groups import ColumnGroups, read_column_groups
 from spgls.base.devices import is_foreign, on_host
+from spgls.base.far_array import far_of
 from spgls.base.frames import column_names
 from spgls.base.types import Number, Numbers, Table, Vector
 from spgls.base.validation import check_weight
@@ -279,7 +280,9 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         refuse_two_goals(goal, z)
         table, labels = read_rows(self, X, y, reset=reset)
         goals = read_goals(z, labels) if goal is None else goals_of(goal, labels)
-        return Targets(table, labels, goals, check_weight(sample_weight, table.shape[0]))
+        far = far_of(labels)
+        weight = check_weight(sample_weight, table.shape[0], None if far is None else far.place)
+        return Targets(table, labels, goals, weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

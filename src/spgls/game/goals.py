@@ -14,8 +14,16 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
+from spgls.base.devices import Place
+from spgls.base.far_array import far_of
 from spgls.base.types import Vector
-from spgls.base.validation import as_numbers, check_number, check_vector, describe
+from spgls.base.validation import (
+    as_numbers,
+    check_number,
+    check_row_numbers,
+    check_vector,
+    describe,
+)
 from spgls.matrix import check_lazy_vector, is_lazy
 
 __all__ = [
@@ -273,7 +281,7 @@ def goals_of(goal: GoalLike, y: Vector, name: str = "goal") -> Vector:
     """
     z = goal(np.array(y, dtype=np.float64))
     try:
-        return check_vector(z, "z", len(y), "row of X")
+        return check_row_numbers(z, "z", len(y), _place_of(y))
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must return one finite number per row, {len(y)}; {goal!r} did not: {error}"
@@ -284,7 +292,13 @@ def read_goals(z: Any, y: Vector) -> Vector:
     """Goals as they were given: one per row, or a function of the labels such as ``Floor(250)``."""
     if is_goal(z):
         return goals_of(z, y, "z")
-    return check_vector(z, "z", len(y), "row of X")
+    return check_row_numbers(z, "z", len(y), _place_of(y))
+
+
+def _place_of(y: Any) -> Place | None:
+    """Where labels are that stay on a device; their goals belong beside them."""
+    far = far_of(y)
+    return None if far is None else far.place
 
 
 def goals_for(goal: GoalLike | None, m: int, z: Any, y: Any) -> Vector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spgls.matrix.blocks import BlockedMatrix, RowBlocks, blocks_of
 from spgls.matrix.cluster import DaskMatrix, dask_matrix, in_chunks
 from spgls.matrix.combined import Change, combine_columns, whole_columns
-from spgls.matrix.convert import as_matrix, refuse_matrix_object, refuse_non_finite
+from spgls.matrix.convert import as_matrix, device_of, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.dask_input import check_lazy_vector, is_dask, is_lazy
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.factor import few_rows_with, triangle
@@ -16,7 +16,7 @@ from spgls.matrix.projection import FACTORISED, BasisProjection, SolvedProjectio
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.solved import SolvedMatrix
 from spgls.matrix.sparse import SparseMatrix
-from spgls.matrix.squares import column_squares, longest_row
+from spgls.matrix.squares import column_squares, longest_row, predictions
 from spgls.matrix.work import DeviceRates, Work
 
 __all__ = [
@@ -45,12 +45,14 @@ __all__ = [
     "column_squares",
     "combine_columns",
     "dask_matrix",
+    "device_of",
     "few_rows_with",
     "flush_columns",
     "in_chunks",
     "is_dask",
     "is_lazy",
     "longest_row",
+    "predictions",
     "range_basis",
     "refuse_matrix_object",
     "refuse_non_finite",

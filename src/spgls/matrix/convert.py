@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from spgls.base.devices import is_foreign, on_device
+from spgls.base.devices import Place, is_foreign, on_device
 from spgls.base.validation import as_numbers, column_label, describe
 from spgls.matrix.dask_input import is_dask
 from spgls.matrix.dense import DenseMatrix
 from spgls.matrix.protocol import VERBS, Matrix
 from spgls.matrix.sparse import SparseMatrix
 
-__all__ = ["as_matrix", "non_finite", "refuse_matrix_object", "refuse_non_finite"]
+__all__ = ["as_matrix", "device_of", "non_finite", "refuse_matrix_object", "refuse_non_finite"]
 
 _FORMATS = ("csr", "csc")
 #: What some array or frame has too says nothing.
@@ -175,3 +175,9 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
                 f"{name}.reshape(1, -1) if it is one row."
             )
         raise ValueError(f"{name} must have two dimensions; got shape {shape}.{hint}")
+
+
+def device_of(matrix: Matrix) -> Place | None:
+    """Where data is that stays on a device; None for any other."""
+    place = getattr(matrix, "place", None)
+    return place if isinstance(place, Place) else None

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from spgls.base.types import EPS, Array, Vector
+from spgls.matrix.bordered import Begun, Bordered, begun_of
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
@@ -54,6 +55,7 @@ class ScaledMatrix:
         self.columns = columns
         self.column = column
         self.shift = shift
+        self._begun: Begun | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -86,7 +88,14 @@ class ScaledMatrix:
         return float(np.linalg.norm(_scale(self.column, np.sqrt(own))))
 
     def measured_cross(self, u: Array) -> Array:
-        """``A' u``; with :attr:`squares`, or :attr:`size` at least, where that costs little."""
+        """``A' u``; with :attr:`squares`, or :attr:`size` at least, where that costs little.
+
+        Where :meth:`begin_krylov` began with these targets, that is under way.
+        """
+        if self._begun is not None:
+            product, self.squares = self._begun.cross()
+            self._begun = None
+            return product
         if "squares" in self.__dict__:
             return self.cross(u)
         product, squares = cross_and_squares(
@@ -99,6 +108,12 @@ class ScaledMatrix:
             if total is not None:
                 self.size = float(np.sqrt(total))
         return self._gather(product)
+
+    def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
+        """Begin the first steps of a Krylov method, where data as it is can do that; else None."""
+        plain = all(part is None for part in (self.row, self.columns, self.column, self.shift))
+        self._begun = begun_of(self.matrix, targets, told) if plain else None
+        return self._begun
 
     def without_large_means(self) -> ScaledMatrix:
         """The same less a row where that saves digits, for those who project a constant away."""

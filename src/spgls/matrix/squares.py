@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spgls.base.far_array import far_of
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.pieces import block_length
 from spgls.matrix.protocol import Matrix
@@ -19,7 +20,11 @@ __all__ = [
     "head_square",
     "longest_column",
     "longest_row",
+<<<<<<< HEAD
     "scaled_values",
+=======
+    "predictions",
+>>>>>>> h-gpu5
     "some_columns",
     "sum_rounding",
     "total_square",
@@ -66,6 +71,15 @@ def cross_and_squares(
         return matrix.cross(u, shift), None
     product, squares = both(u, weight, shift)
     return np.asarray(product), squares
+
+
+def predictions(matrix: Matrix, v: Array, beside: Vector) -> Array:
+    """``A v`` for a block of columns: on a device, if that is where the numbers of rows stay."""
+    own = getattr(matrix, "apply_there", None)
+    if own is None or far_of(beside) is None:
+        return matrix.apply(v)
+    there: Array = own(v)
+    return there
 
 
 def total_square(matrix: Matrix) -> float | None:

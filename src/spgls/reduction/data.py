@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from math import sqrt
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.devices import check_one_place
+from spgls.base.far_array import side_by_side
 from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.validation import (
     check_choice,
     check_flag,
-    check_vector,
+    check_row_numbers,
     check_weight,
 )
 from spgls.base.vector import dot, norm
@@ -33,6 +35,7 @@ from spgls.matrix import (
     SolvedProjection,
     Work,
     as_matrix,
+    device_of,
     flush_columns,
     range_basis,
     refuse_non_finite,
@@ -108,8 +111,9 @@ class GameData:
         check_one_place(X, y=y, z=z, sample_weight=sample_weight)
         given = as_matrix(X, check_finite=False)
         m, n = given.shape
-        labels = check_vector(y, "y", m, "row of X")
-        goals, weight = read_goals(z, labels), check_weight(sample_weight, m)
+        place = device_of(given)
+        labels = check_row_numbers(y, "y", m, place)
+        goals, weight = read_goals(z, labels), check_weight(sample_weight, m, place)
         matrix, layout = lay_out(
             given,
             read_cost(feature_cost, n, column_names(X)),
@@ -179,6 +183,11 @@ class GameData:
         return float(np.sqrt(dot(t, t if self.weight is None else self.weight * t)))
 
     @cached_property
+    def raw_squares(self) -> tuple[float, float]:
+        """Weighted sums of squares of labels and goals as they are."""
+        return self.loss(self.y), self.loss(self.z)
+
+    @cached_property
     def total_weight(self) -> float:
         """Number of rows, counted by weight."""
         return float(self.matrix.shape[0] if self.weight is None else self.weight.sum())
@@ -186,7 +195,7 @@ class GameData:
     @property
     def label_size(self) -> float:
         """Weighted sum of squares of the labels."""
-        return self.loss(self.y)
+        return self.raw_squares[0]
 
     def unit(self, left: float) -> float:
         """What is left of the labels to explain, squared: the unit of gaps."""
@@ -195,11 +204,14 @@ class GameData:
     @cached_property
     def sizes(self) -> Sizes:
         """What rounding is measured by."""
-        y, z = raw = self._size(self.y), self._size(self.z)
+        y, z = raw = sqrt(self.raw_squares[0]), sqrt(self.raw_squares[1])
         centred = raw
         if self.layout.fit_intercept:
             centred = self._size(self.centred[0]), self._size(self.centred[1])
-        return Sizes(y, z, *centred, self.loss(self.y - self.z), self.total_weight)
+        # With nothing to project, labels and goals are compared already.
+        known = self._projected if self._plain and "_projected" in self.__dict__ else None
+        gap = self.loss(self.y - self.z) if known is None else known.squares[-1]
+        return Sizes(y, z, *centred, gap, self.total_weight)
 
     @cached_property
     def origin(self) -> Origin:
@@ -218,9 +230,8 @@ class GameData:
     def beside(self, rows: Any) -> Array:
         """What is added up beside some rows: labels and goals less the origin, and ones."""
         y, z = (t[rows] for t in self.centred)
-        block = np.ones((len(y), 2 + self.layout.fit_intercept))
-        block[:, 0], block[:, 1] = y, z
-        return block
+        table: Array = side_by_side(y, z, *[1.0] * self.layout.fit_intercept)
+        return table
 
     @cached_property
     def work(self) -> Work:
@@ -245,7 +256,7 @@ class GameData:
     @cached_property
     def _first_projection(self) -> tuple[BasisProjection | SolvedProjection, Array, Array]:
         """``P``, what it leaves of ``S^{1/2}[y, z]``, and free coefficients of what it removes."""
-        targets = times(self.root_weight, np.array(self.centred).T)
+        targets = times(self.root_weight, side_by_side(*self.centred, order="F"))
         (m, n), f = self.matrix.shape, len(self.layout.immutable)
         if not f or (takes_basis(self.matrix.work.of_columns(n - f)) and _has_room(m, f)):
             return self._by_basis(targets)
@@ -315,17 +326,39 @@ class GameData:
             return self.priced
         return ProjectedMatrix(self.priced, self.free.basis)
 
+    @property
+    def _plain(self) -> bool:
+        """Whether there is nothing to project, and no weight."""
+        return self.weight is None and not (self.layout.fit_intercept or len(self.layout.immutable))
+
     @cached_property
-    def projected_targets(self) -> tuple[Array, Vector]:
-        """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
-        before = np.array([norm(np.asarray(times(self.root_weight, t))) for t in self.centred])
+    def _projected(self) -> _Projected:
+        """Labels and goals after projection, with all that is asked of them."""
+        before = np.sqrt(self.raw_squares)
+        if not self._plain:
+            before = np.array([norm(times(self.root_weight, t)) for t in self.centred])
         free, targets, _ = self._first_projection
         if free.rank:
             flush_columns(targets, before, free.rank)
-        gap = targets[:, 0] - targets[:, 1]
-        if norm(gap) <= self.same * before.sum():
-            targets[:, 1] = targets[:, 0]
-        return targets, before
+        y, z = targets[:, 0], targets[:, 1]
+        gap = y - z
+        apart = dot(gap, gap)
+        if sqrt(apart) <= self.same * before.sum():
+            targets, z, apart = side_by_side(y, y, order="F"), y, 0.0
+        yy, zz = self.raw_squares if self._plain else (dot(y, y), dot(z, z))
+        if z is y:
+            return _Projected(targets, before, (yy, yy, yy, apart))
+        return _Projected(targets, before, (yy, dot(y, z), zz, apart))
+
+    @property
+    def projected_targets(self) -> tuple[Array, Vector]:
+        """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
+        return self._projected.targets, self._projected.before
+
+    @property
+    def target_squares(self) -> tuple[float, float, float, float]:
+        """``y'y``, ``y'z``, ``z'z`` and ``|y - z|^2`` of projected labels and goals."""
+        return self._projected.squares
 
     @property
     def same(self) -> float:
@@ -414,6 +447,14 @@ class GameData:
     def loss(self, residual: Vector) -> float:
         """Weighted sum of squares."""
         return dot(residual, residual if self.weight is None else self.weight * residual)
+
+
+class _Projected(NamedTuple):
+    """Labels and goals after projection, their norms before, and their squares."""
+
+    targets: Array
+    before: Vector
+    squares: tuple[float, float, float, float]
 
 
 def _has_room(m: int, columns: int) -> bool:

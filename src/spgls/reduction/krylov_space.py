@@ -41,7 +41,8 @@ class KrylovSpace:
     Parameters
     ----------
     product : callable
-        ``M V`` for a vector or a block of columns; one read of the data.
+        ``M V`` for a vector or a block of columns; one read of the data. A vector may be changed
+        by rounding, to what was multiplied.
     starts : ndarray of shape (n, w)
         Start columns, of any length and rank.
     limit : int
@@ -158,8 +159,8 @@ class KrylovSpace:
     def _extend_by_one(self, v: Vector) -> None:
         """The same for a single column: vectors take a third of the time that tables do."""
         k = self.count
-        self._Q[:, k] = v
         w = np.array(self._product(v))
+        self._Q[:, k] = v
         self.steps += 1
         self.count = k + 1
         before, recent = norm(w), max(k - self._last, 0)

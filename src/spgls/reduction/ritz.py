@@ -92,8 +92,7 @@ def reduce_krylov(data: GameData, space: KrylovSpace) -> KrylovReduction:
     same = np.array_equal(targets[:, 0], targets[:, 1])
     coordinates = (vectors.T @ space.starts[:, :2]) / sigma[:, None]
     eta, zeta = coordinates[:, 0], coordinates[:, 0 if same else 1]
-    (yy, yz), (_, zz) = (targets.T @ targets).tolist()
-    gap = targets[:, 0] - targets[:, 1]
+    yy, yz, zz, gap = data.target_squares
     game = ReducedGame(
         sigma=sigma,
         eta=eta,
@@ -102,7 +101,7 @@ def reduce_krylov(data: GameData, space: KrylovSpace) -> KrylovReduction:
         r_yz=max(0.0, yy - float(eta @ eta)) if same else yz - float(eta @ zeta),
         r_zz=max(0.0, zz - float(zeta @ zeta)),
         nullity=int(certainly_singular(data) and not data.layout.avoids_null),
-        free_gap=max(0.0, data.loss(data.y - data.z) - float(gap @ gap)),
+        free_gap=max(0.0, data.sizes.gap - gap),
     )
     size = float(np.sqrt(top))
     return KrylovReduction(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.game.providers import Population, priced_norms
+from spgls.matrix import predictions
 from spgls.population.groups import Groups, Reached
 from spgls.reduction import Reduction
 from spgls.reduction.data import GameData
@@ -337,7 +338,7 @@ class _Measured:
         data, coef = self._data, np.ascontiguousarray(self._coef[:, some])
         # As a block even if it is one column: a vector would wake the threads of BLAS, which then
         # spin beside those of the next reduction.
-        linear = data.matrix.apply(coef)
+        linear = predictions(data.matrix, coef, data.y)
         for column, i in enumerate(some.tolist()):
             own = linear[:, column]
             at = self._reached[i]

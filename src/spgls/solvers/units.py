@@ -189,7 +189,10 @@ def _plain(data: GameData, count: int) -> bool:
     """Whether sums of squares say at once that nothing is out of the ordinary."""
     m, n = data.matrix.shape
     with np.errstate(all="ignore"):
-        sums = dot(data.y, data.y) + dot(data.z, data.z), head_square(data.matrix, count)
+        squares = data.raw_squares
+        if data.weight is not None:
+            squares = dot(data.y, data.y), dot(data.z, data.z)
+        sums = sum(squares), head_square(data.matrix, count)
     return all(m * min(count, m) * n * _SMALL**2 < one < _LARGE**2 for one in sums)
 
 

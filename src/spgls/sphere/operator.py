@@ -8,8 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
+from spgls.base.far_array import far_of
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot, norm
+from spgls.matrix.bordered import Begun, Bordered, begun_of
 
 __all__ = ["LinearMap", "SphereProblem", "Targets"]
 
@@ -57,6 +59,10 @@ class Targets:
         ``PA`` of Theorem A.
     targets : ndarray of shape (m, 2)
         Projected labels and goals, ``y`` and ``z``.
+    squares : tuple of float, optional
+        ``y'y``, ``y'z`` and ``z'z``, where they are known.
+    ahead : float, optional
+        Strength of a problem whose first products are begun now, where the data can do that.
 
     Attributes
     ----------
@@ -70,20 +76,33 @@ class Targets:
         Passes over the data so far.
     """
 
-    def __init__(self, matrix: LinearMap, targets: Array) -> None:
-        both = np.ascontiguousarray(targets.T)
-        y, z = both
+    def __init__(
+        self,
+        matrix: LinearMap,
+        targets: Array,
+        *,
+        squares: tuple[float, ...] | None = None,
+        ahead: float | None = None,
+    ) -> None:
+        table, y, z = targets, targets[:, 0], targets[:, 1]
+        if far_of(targets) is None:
+            y, z = both = np.ascontiguousarray(targets.T)
+            table = both.T
         self.matrix, self.y, self.z = matrix, y, z
-        self.yy, self.yz, self.zz = dot(y, y), dot(y, z), dot(z, z)
+        known = (dot(y, y), dot(y, z), dot(z, z)) if squares is None else squares[:3]
+        self.yy, self.yz, self.zz = known
+        self.g_last = (self.zz / 2 - self.yz) / 2
+        self.begun: Begun | None = None
+        if ahead is not None and matrix.fused:
+            self.begun = begun_of(matrix, table, self.bordered(ahead))
         centre = z / 2 - y
+        self.p = dot(centre, centre)
         if matrix.fused:
-            products = matrix.measured_cross(both.T)
+            products = matrix.measured_cross(table)
             self.p_y, self.p_z = np.ascontiguousarray(products.T)
             self.slope: Vector = self.p_z / 2 - self.p_y
         else:
             self.slope = matrix.cross(centre)
-        self.g_last = (self.zz / 2 - self.yz) / 2
-        self.p = dot(centre, centre)
         self.passes = 1.0
         self._read: set[str] = set()
 
@@ -97,6 +116,17 @@ class Targets:
         """``A'z``."""
         self.passes += 1.0
         return self.matrix.cross(self.z)
+
+    def bordered(self, gamma: float) -> Bordered:
+        """``H`` and ``g`` of the problem of a strength, as products know them."""
+        half = sqrt(gamma) / 2
+        return Bordered(gamma / 4, half / 2, self.zz / 4, -half, half / 2, self.g_last)
+
+    def close(self) -> None:
+        """Wait for products that nobody asked for."""
+        if self.begun is not None:
+            self.begun.close()
+            self.begun = None
 
     def steepness(self, gamma: float) -> float:
         """``|g|`` of the problem of a strength."""
@@ -174,13 +204,21 @@ class SphereProblem:
         return len(self.g)
 
     @cached_property
+    def _bordered(self) -> Bordered:
+        return self.targets.bordered(self.gamma)
+
+    @cached_property
     def slope(self) -> float:
         """``|g|``."""
         return norm(self.g)
 
     def product(self, r: Vector) -> Vector:
-        """``H r``."""
+        """``H r``; ``r`` may change by rounding, to what was multiplied."""
         self.passes += 1.0
+        if self.targets.begun is not None:
+            known = self.targets.begun.product(self._bordered, r)
+            if known is not None:
+                return known
         out = np.empty_like(r)
         if self.matrix.fused:
             np.multiply(self.matrix.gram(r[:-1]), self.gamma / 4, out=out[:-1])

@@ -19,10 +19,12 @@ import numpy as np
 
 from spgls.base.types import Array
 
-__all__ = ["Cuda", "Kernel", "cuda_of"]
+__all__ = ["Cuda", "Kernel", "Room", "cuda_of"]
 
 _MULTIPROCESSORS, _SHARED_MEMORY, _MAJOR, _MINOR = 16, 97, 75, 76
 _DYNAMIC_SHARED = 8
+#: Milestones of work that goes on, and how events are made that nobody reads a time from.
+_EVENTS, _NO_TIMING = 3, 2
 _Pointer = c_void_p
 #: What the driver's functions take, where ctypes would take numbers for shorter ones.
 _TYPES: dict[str, list[Any]] = {
@@ -35,6 +37,9 @@ _TYPES: dict[str, list[Any]] = {
     "cuMemcpyHtoDAsync_v2": [_Pointer, _Pointer, c_size_t, _Pointer],
     "cuMemcpyDtoHAsync_v2": [_Pointer, _Pointer, c_size_t, _Pointer],
     "cuStreamSynchronize": [_Pointer],
+    "cuEventCreate": [_Pointer, c_uint],
+    "cuEventRecord": [_Pointer, _Pointer],
+    "cuEventSynchronize": [_Pointer],
     "cuCtxSetCurrent": [_Pointer],
     "cuModuleLoadData": [_Pointer, c_char_p],
     "cuModuleGetFunction": [_Pointer, _Pointer, c_char_p],
@@ -97,6 +102,42 @@ class _Room:
         return self._place.value or 0
 
 
+class Room:
+    """Memory on both sides for work that goes on while others use the device, and its milestones.
+
+    Parameters
+    ----------
+    cuda : Cuda
+        The device.
+    """
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._scratch = _Room(cuda, "cuMemAlloc_v2", "cuMemFree_v2")
+        self._pinned = _Room(cuda, "cuMemHostAlloc", "cuMemFreeHost", 3)
+        self._events = [c_void_p() for _ in range(_EVENTS)]
+        for event in self._events:
+            cuda.call("cuEventCreate", byref(event), _NO_TIMING)
+
+    def scratch(self, length: int) -> int:
+        """Address of so many numbers on the device."""
+        return self._scratch.reserve(length)
+
+    def pinned(self, length: int) -> tuple[int, Array]:
+        """Host memory that the device reads and writes by itself: its address, and the numbers."""
+        address = self._pinned.reserve(length)
+        place = (ctypes.c_double * length).from_address(address)
+        return address, np.ctypeslib.as_array(place)
+
+    def mark(self, which: int, stream: int) -> None:
+        """Set a milestone behind all that was queued."""
+        self._cuda.call("cuEventRecord", self._events[which], stream)
+
+    def wait(self, which: int) -> None:
+        """Wait for it."""
+        self._cuda.call("cuEventSynchronize", self._events[which])
+
+
 class Cuda:
     """One device.
 
@@ -125,6 +166,7 @@ class Cuda:
         self._scratch = _Room(self, "cuMemAlloc_v2", "cuMemFree_v2")
         self._pinned = _Room(self, "cuMemHostAlloc", "cuMemFreeHost", 3)
         self._shared: Array = np.zeros(0)
+        self._free: list[Room] = []
 
     def call(self, name: str, *told: Any) -> None:
         """Call the driver, and raise an error that says what it said."""
@@ -155,6 +197,17 @@ class Cuda:
                 found[name] = Kernel(self, handle)
             self._compiled[key] = found
         return self._compiled[key]
+
+    def take_room(self) -> Room:
+        """Memory for somebody who uses it alone."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Room(self)
+
+    def keep_room(self, room: Room) -> None:
+        """Take it back; nothing is under way there any more."""
+        self._free.append(room)
 
     def scratch(self, length: int) -> int:
         """Address of so many numbers on the device."""

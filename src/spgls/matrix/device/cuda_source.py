@@ -8,7 +8,7 @@ products down the columns are the exception: they add by atomic operations.
 
 from __future__ import annotations
 
-__all__ = ["COMMON", "CROSS", "GRAM", "SPARSE"]
+__all__ = ["COMMON", "CROSS", "GRAM", "NEXT", "SPARSE"]
 
 #: Adding up, and products of dense rows with a vector.
 COMMON = r"""
@@ -55,30 +55,43 @@ extern "C" __global__ void apply(
 #: Products down the columns, with or without squared lengths, for rows in any number of parts.
 CROSS = r"""
 // part[c][w] = sum over rows of u[w][i] X[i], and with SQUARES one line more: of weight[i] X[i]^2.
+// A thread has P packs of columns, so that what it reads of u serves several.
 extern "C" __global__ void cross(
     const T* X, big m, int n, big ld, const double* u, const double* weight, double* part) {
-    int pack_at = blockIdx.x * blockDim.x + threadIdx.x;
+    int packs = n / V, pack_at = blockIdx.x * P * blockDim.x + threadIdx.x;
     big parts = (big)gridDim.y * blockDim.y, own = (big)blockIdx.y * blockDim.y + threadIdx.y;
-    if (pack_at >= n / V) return;
+    if (pack_at >= packs) return;
     big each = (m + parts - 1) / parts, first = own * each;
     big stop = first + each < m ? first + each : m;
-    double sum[W + SQUARES][V];
-    for (int w = 0; w < W + SQUARES; w++)
-        for (int e = 0; e < V; e++) sum[w][e] = 0.0;
-    #pragma unroll 8
+    double sum[P][W + SQUARES][V];
+    for (int p = 0; p < P; p++)
+        for (int w = 0; w < W + SQUARES; w++)
+            for (int e = 0; e < V; e++) sum[p][w][e] = 0.0;
+    #pragma unroll UNROLL
     for (big i = first; i < stop; i++) {
-        pack x = ((const pack*)(X + i * ld))[pack_at];
-        double s = 1.0;
+        const pack* row = (const pack*)(X + i * ld) + pack_at;
+        pack x[P];
+        #pragma unroll
+        for (int p = 0; p < P; p++)
+            // Beyond the end the first pack stands in, and what comes of it is left out.
+            x[p] = row[pack_at + p * blockDim.x < packs ? p * blockDim.x : 0];
+        double s = 1.0, own_u[W + 1];
         if (SQUARES && weight) s = weight[i];
-        for (int e = 0; e < V; e++) {
-            double a = (double)x.at[e];
-            for (int w = 0; w < W; w++) sum[w][e] += u[(big)w * m + i] * a;
-            if (SQUARES) sum[W + SQUARES - 1][e] += s * a * a;
-        }
+        for (int w = 0; w < W; w++) own_u[w] = u[(big)w * m + i];
+        #pragma unroll
+        for (int p = 0; p < P; p++)
+            for (int e = 0; e < V; e++) {
+                double a = (double)x[p].at[e];
+                for (int w = 0; w < W; w++) sum[p][w][e] += own_u[w] * a;
+                if (SQUARES) sum[p][W + SQUARES - 1][e] += s * a * a;
+            }
     }
-    for (int w = 0; w < W + SQUARES; w++)
-        for (int e = 0; e < V; e++)
-            part[(own * (W + SQUARES) + w) * n + (big)pack_at * V + e] = sum[w][e];
+    for (int p = 0; p < P; p++)
+        if (pack_at + p * blockDim.x < packs)
+            for (int w = 0; w < W + SQUARES; w++)
+                for (int e = 0; e < V; e++)
+                    part[(own * (W + SQUARES) + w) * n + ((big)pack_at + p * blockDim.x) * V + e] =
+                        sum[p][w][e];
 }
 """
 
@@ -202,7 +215,12 @@ extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(THREADS, 
             for (int w = 0; w < W; w++) {
                 t[w] = 0.0;
                 if (C > 1) for (int k = 0; k < C; k++) t[w] += parts[turn][k][r * W + w];
-                else for (int k = 0; k < WARPS; k++) t[w] += sums[turn][r * W + w][k];
+                else {
+                    double some[4] = {0.0, 0.0, 0.0, 0.0};
+                    #pragma unroll
+                    for (int k = 0; k < WARPS; k++) some[k & 3] += sums[turn][r * W + w][k];
+                    t[w] = (some[0] + some[1]) + (some[2] + some[3]);
+                }
                 t[w] *= scale;
                 for (int q = 0; q < f; q++) t[w] -= basis[i * f + q] * along[q * W + w];
                 if (rank == 0 && threadIdx.x < f) rest[w] += basis[i * f + threadIdx.x] * t[w];
@@ -260,7 +278,7 @@ extern "C" __global__ void sparse_apply(
     }
 }
 
-// out[j][w] += u[i][w] a_ij, and weight[i] a_ij^2 where there is a place for squares.
+// out[j][w] += u[w][i] a_ij, and weight[i] a_ij^2 where there is a place for squares.
 extern "C" __global__ void sparse_cross(
     const T* a, const I* column, const I* start, big m, const double* u, double* out,
     const double* weight, double* squares) {
@@ -268,7 +286,7 @@ extern "C" __global__ void sparse_cross(
     big warps = ((big)gridDim.x * blockDim.x) >> 5;
     for (big i = ((big)blockIdx.x * blockDim.x + threadIdx.x) >> 5; i < m; i += warps) {
         double own[W + 1];
-        for (int w = 0; w < W; w++) own[w] = u[i * W + w];
+        for (int w = 0; w < W; w++) own[w] = u[(big)w * m + i];
         double s = weight ? weight[i] : 1.0;
         for (big k = start[i] + lane; k < start[i + 1]; k += 32) {
             double x = (double)a[k];
@@ -305,5 +323,69 @@ extern "C" __global__ void sparse_gram(
     }
     if (lane < f)
         for (int w = 0; w < W; w++) atomicAdd(left + (big)lane * W + w, rest[w]);
+}
+"""
+
+#: One step of a Krylov method by one block: a product with a bordered matrix from one with the
+#: data, and the next column, orthogonal to those before and of length one.
+NEXT = r"""
+__device__ __forceinline__ double total(double x, double* room) {
+    for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(~0u, x, d);
+    if ((threadIdx.x & 31) == 0) room[threadIdx.x >> 5] = x;
+    __syncthreads();
+    x = (threadIdx.x & 31) < THREADS / 32 ? room[threadIdx.x & 31] : 0.0;
+    for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(~0u, x, d);
+    __syncthreads();
+    return x;
+}
+
+// image = [first made + second r[n] p; border p'r + corner r[n]], without r where there is none.
+extern "C" __global__ void __launch_bounds__(THREADS) next_column(
+    const double* made, double first, const double* p, double second, const double* r,
+    double border, double corner, int n, const double* held, int k, double* image, double* next) {
+    __shared__ double room[32];
+    double w[ENTRIES], along = 0.0;
+    const double last = r ? r[n] : 1.0;
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) {
+        int j = e * THREADS + threadIdx.x;
+        w[e] = 0.0;
+        if (j < n) {
+            w[e] = first * made[j] + second * last * p[j];
+            if (r) along += p[j] * r[j];
+        }
+    }
+    along = total(along, room);
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) {
+        int j = e * THREADS + threadIdx.x;
+        if (j == n) w[e] = border * along + corner * last;
+        if (j <= n) image[j] = w[e];
+    }
+    for (int turn = 0; turn < 2; turn++)
+        for (int q = 0; q < k; q++) {
+            const double* column = held + (long long)q * (n + 1);
+            double sum = 0.0;
+            #pragma unroll
+            for (int e = 0; e < ENTRIES; e++) {
+                int j = e * THREADS + threadIdx.x;
+                if (j <= n) sum += w[e] * column[j];
+            }
+            sum = total(sum, room);
+            #pragma unroll
+            for (int e = 0; e < ENTRIES; e++) {
+                int j = e * THREADS + threadIdx.x;
+                if (j <= n) w[e] -= sum * column[j];
+            }
+        }
+    double square = 0.0;
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) square += w[e] * w[e];
+    double length = sqrt(total(square, room));
+    #pragma unroll
+    for (int e = 0; e < ENTRIES; e++) {
+        int j = e * THREADS + threadIdx.x;
+        if (j <= n) next[j] = w[e] / length;
+    }
 }
 """

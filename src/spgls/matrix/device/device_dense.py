@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from spgls.base.devices import Place
+from spgls.base.far_array import FarArray
 from spgls.base.types import EPS, Array, Vector
+from spgls.matrix.bordered import Begun, Bordered
+from spgls.matrix.device.begun import Ahead
 from spgls.matrix.device.device_products import DenseProducts
 from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
@@ -27,8 +30,6 @@ __all__ = ["DeviceDense"]
 #: Bytes of working copies on the device: narrow data is widened, and means are subtracted, by
 #: pieces.
 _PIECE = 2**27
-#: Bytes from which on a read takes milliseconds.
-_LONG_READ = 2**33
 #: Rows whose mean stands in for that of all rows.
 _TYPICAL = 256
 
@@ -59,11 +60,8 @@ class DeviceDense(OnDevice):
 
     @property
     def natural_width(self) -> int:
-        """Two where a read takes longer than what the host does for a second column."""
-        m, n = self.shape
-        if m * n * self.dtype.itemsize < _LONG_READ:
-            return 1
-        return 2 if self._products is not None and self._products.widest == 2 else 1
+        """One: products with one column are begun ahead, and read as fast as the device does."""
+        return 1
 
     @cached_property
     def work(self) -> Work:
@@ -83,11 +81,27 @@ class DeviceDense(OnDevice):
         """``A v``."""
         products = self._products
         if products is not None and shift is None and products.can_apply(v):
-            return products.apply(v)
+            found = products.apply(v)
+            assert found is not None
+            return found
         with self.place.memory():
             known = self.place.put(v)
             parts = [block @ known for _, block in self._blocks(shift)]
             return self._get(parts[0] if len(parts) == 1 else self._xp.concat(parts))
+
+    def apply_there(self, v: Array) -> FarArray:
+        """``A v`` of a block of columns, which stays on the device."""
+        products = self._products
+        with self.place.memory():
+            # Arrays of JAX are never written to.
+            if products is not None and products.can_apply(v) and self.place.library != "jax":
+                shape = self.shape[0], v.shape[1]
+                out = self._xp.empty(shape, dtype=self._xp.float64, device=self.place.device)
+                products.apply(v, to=out)
+                return FarArray(self.place, out)
+            known = self.place.put(v)
+            parts = [block @ known for _, block in self._blocks(None)]
+            return FarArray(self.place, parts[0] if len(parts) == 1 else self._xp.concat(parts))
 
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
@@ -125,6 +139,13 @@ class DeviceDense(OnDevice):
             middle.left[...] += both[self.shape[1] :]
             return both[: self.shape[1]]
         return self._get(total)
+
+    def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
+        """Begin the first steps of a Krylov method, where products are compiled; else None."""
+        products = self._products
+        if products is None or not products.can_begin(targets):
+            return None
+        return Ahead(products, targets, told)
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, by products of matrices."""
@@ -176,9 +197,8 @@ class DeviceDense(OnDevice):
 
     def head_square(self, count: int) -> float:
         """Sum of squares of the first rows."""
-        if self._products is not None:
-            return self._products.head_square(min(count, self.shape[0]))
-        return float(self.take(slice(0, count)).column_squares(None, None).sum())
+        rows = self._xp.reshape(self._head(count), (-1,))
+        return float(self._get(self._xp.reshape(rows @ rows, (1,)))[0])
 
     def head_largest(self, count: int) -> Vector:
         """Largest magnitude in each column of the first rows."""
@@ -195,7 +215,10 @@ class DeviceDense(OnDevice):
         """Mean of the first rows that count."""
         first = self.values[: min(_TYPICAL, self.shape[0]), :]
         if weight is not None:
-            first = self._some(np.flatnonzero(weight)[:_TYPICAL])
+            # Among the first rows are enough of them, as a rule.
+            counted = np.flatnonzero(np.asarray(weight[: 16 * _TYPICAL]))
+            counted = counted if len(counted) >= _TYPICAL else np.flatnonzero(weight)
+            first = self._some(counted[:_TYPICAL])
         block = self._wide(first)
         both = self._get(self._xp.stack([self._xp.mean(block, axis=0), block[0, :]]))
         mean, one = both

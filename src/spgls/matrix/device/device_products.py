@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spgls.base.devices import Place
+from spgls.base.far_array import far_of
 from spgls.base.types import Array, Vector
 from spgls.matrix.device.cuda import Cuda, Kernel, cuda_of
 from spgls.matrix.device.cuda_source import COMMON, CROSS, GRAM
@@ -21,7 +22,7 @@ from spgls.matrix.device.held import Held
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 
-__all__ = ["DenseProducts", "address_of", "compiled_device"]
+__all__ = ["DenseProducts", "address_of", "compiled_device", "lines_there"]
 
 #: What a multiprocessor of the first generation that copies rows by itself is called.
 _CAPABLE = (9, 0)
@@ -32,7 +33,10 @@ _RESERVED, _STAGES = 4096, 8
 #: Columns that one read multiplies at most.
 _WIDEST = 2
 #: Blocks of products down the columns for each multiprocessor, and along the rows.
-_CROSS_BLOCKS, _APPLY_BLOCKS = 4, 8
+_CROSS_BLOCKS, _APPLY_BLOCKS = 2, 8
+#: Packs of columns of a thread there, and rows that it reads at once, in double and in single
+#: precision: as measured.
+_CROSS_DOUBLE, _CROSS_SINGLE = (4, 2), (2, 4)
 
 
 def address_of(array: Any) -> int:
@@ -108,7 +112,7 @@ class DenseProducts:
         aligned = self._address % 16 == 0 and self._row % pack == 0 and self._n % pack == 0
         self._pack = pack if aligned else 1
         # Products of one solve are in one queue.
-        self._stream = place.stream()
+        self.stream = place.stream()
         self._ready: dict[Any, Any] = {}
 
     @classmethod
@@ -124,9 +128,19 @@ class DenseProducts:
         return cls(values, cuda, place, held)
 
     @property
-    def widest(self) -> int:
-        """Columns that the fused product knows; zero where there is none."""
-        return next((width for width in (2, 1) if self._shape(width) is not None), 0)
+    def place(self) -> Place:
+        """The device, as the array library knows it."""
+        return self._place
+
+    @property
+    def cuda(self) -> Cuda:
+        """The device."""
+        return self._cuda
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._m, self._n
 
     def can_apply(self, v: Array) -> bool:
         """Whether so few columns are better off here."""
@@ -148,27 +162,25 @@ class DenseProducts:
         )
         return few
 
-    def apply(self, v: Array) -> Array:
-        """``A v``."""
+    def apply(self, v: Array, to: Any = None) -> Array | None:
+        """``A v``, brought to the host or left in an array of the device's."""
         m, n, width = self._m, self._n, 1 if v.ndim == 1 else v.shape[1]
         kernel = self._kernels(width)["apply"]
         with self._cuda.busy:
             self._cuda.enter()
-            stream = self._stream
-            host, numbers = self._cuda.pinned(max(width * n, width * m))
-            device = self._cuda.scratch(width * (n + m))
-            result = device + 8 * width * n
+            stream = self.stream
+            back = width * m if to is None else 0
+            host, numbers = self._cuda.pinned(max(width * n, back))
+            device = self._cuda.scratch(width * n + back)
+            result = device + 8 * width * n if to is None else address_of(to)
             numbers[: width * n] = v.T.reshape(-1)
             self._cuda.to_device(device, host, width * n, stream)
             grid = min(-(-m // 8), _APPLY_BLOCKS * self._cuda.multiprocessors)
             kernel((grid, 1), (256, 1), stream, *self._data(), c_void_p(device), c_void_p(result))
-            self._cuda.to_host(host, result, width * m, stream)
+            if to is None:
+                self._cuda.to_host(host, result, back, stream)
             self._cuda.wait(stream)
-            return numbers[: width * m].reshape(m, *v.shape[1:]).copy()
-
-    def head_square(self, count: int) -> float:
-        """Sum of squares of the first rows."""
-        return float(self._cross(np.zeros((count, 0)), count, True, None)[0].sum())
+            return numbers[:back].reshape(m, *v.shape[1:]).copy() if to is None else None
 
     def cross(
         self, u: Array, *, squares: bool = False, weight: Vector | None = None
@@ -184,33 +196,64 @@ class DenseProducts:
         lines = width + squares
         if not lines:
             return np.zeros((0, n))
-        kernels = self._kernels(width, squares)
         weights = None if weight is None else address_of(self._held.copy(weight))
-        across = min(256, 1 << max((n // self._pack - 1).bit_length(), 0))
-        down = 256 // across
-        tiles = -(-(n // self._pack) // across)
-        parts = max(1, min(_CROSS_BLOCKS * self._cuda.multiprocessors // tiles, -(-m // down)))
         with self._cuda.busy:
             self._cuda.enter()
-            stream = self._stream
-            host, numbers = self._cuda.pinned(max(width * m, lines * n))
-            device = self._cuda.scratch(width * m + parts * down * lines * n)
-            numbers[: width * m] = u.T.reshape(-1)
-            if width:
-                self._cuda.to_device(device, host, width * m, stream)
-            sums = device + 8 * width * m
-            kernels["cross"](
-                (tiles, parts),
-                (across, down),
-                stream,
-                *self._data(m),
-                c_void_p(device),
-                c_void_p(weights),
-                c_void_p(sums),
-            )
-            self._add_up(kernels["add_up"], sums, parts * down, lines * n, host, stream)
+            stream = self.stream
+            there = lines_there(u, self._place)
+            told = 0 if there is not None else width * m
+            host, numbers = self._cuda.pinned(max(told, lines * n))
+            device = self._cuda.scratch(told + self.cross_room(width, squares=squares, m=m))
+            sums = device + 8 * told
+            if told:
+                numbers[:told] = u.T.reshape(-1)
+                self._cuda.to_device(device, host, told, stream)
+            source = device if there is None else there
+            self.start_cross(source, width, squares, weights, sums, host, m)
             self._cuda.wait(stream)
             return numbers[: lines * n].reshape(lines, n).copy()
+
+    @property
+    def _cross_shape(self) -> tuple[int, int]:
+        return _CROSS_DOUBLE if self._double else _CROSS_SINGLE
+
+    def _tiling(self, m: int) -> tuple[int, int, int, int]:
+        """Products down the columns: threads across and down, tiles of columns, parts of rows."""
+        packs = self._n // self._pack
+        across = min(256, 1 << max((packs - 1).bit_length(), 0))
+        down, tiles = 256 // across, -(-packs // (self._cross_shape[0] * across))
+        parts = max(1, min(_CROSS_BLOCKS * self._cuda.multiprocessors // tiles, -(-m // down)))
+        return across, down, tiles, parts
+
+    def cross_room(self, width: int, *, squares: bool, m: int | None = None) -> int:
+        """Numbers that products down the columns leave to be added up."""
+        _, down, _, parts = self._tiling(self._m if m is None else m)
+        return parts * down * (width + squares) * self._n
+
+    def start_cross(
+        self,
+        u: int,
+        width: int,
+        squares: bool,
+        weights: int | None,
+        sums: int,
+        to: int,
+        m: int | None = None,
+    ) -> None:
+        """Queue ``A' u`` and squared lengths of the columns; all by their addresses."""
+        kernels, rows = self._kernels(width, squares), self._m if m is None else m
+        across, down, tiles, parts = self._tiling(rows)
+        kernels["cross"](
+            (tiles, parts),
+            (across, down),
+            self.stream,
+            *self._data(rows),
+            c_void_p(u),
+            c_void_p(weights),
+            c_void_p(sums),
+        )
+        length = (width + squares) * self._n
+        self._add_up(kernels["add_up"], sums, parts * down, length, to, self.stream)
 
     def gram(self, v: Array, middle: RowMap | None) -> Array:
         """``A' M A v``, each row read once."""
@@ -222,39 +265,64 @@ class DenseProducts:
             factor = address_of(self._held.copy(step.row))
         if step is not None and step.basis is not None:
             basis, along, f = address_of(self._held.copy(step.basis)), step.along, len(step.along)
-        shape = self._shape(width)
-        assert shape is not None
-        kernels, shared = self._fused(width, shape)
-        clusters = self._cuda.multiprocessors // shape.cluster
         length, known = width * (n + f), width * n
         with self._cuda.busy:
             self._cuda.enter()
-            stream = self._stream
+            stream = self.stream
             host, numbers = self._cuda.pinned(length)
-            device = self._cuda.scratch((1 + clusters) * length)
+            device = self._cuda.scratch(length + self.gram_room(width, f))
             numbers[:known] = v.T.reshape(-1)
             numbers[known:length] = along.reshape(-1)
             self._cuda.to_device(device, host, length, stream)
-            sums = device + 8 * length
-            kernels["gram"](
-                (shape.cluster * clusters, 1),
-                (_THREADS, 1),
-                stream,
-                *self._data(),
-                c_void_p(device),
-                c_void_p(factor),
-                c_void_p(basis),
-                c_int(f),
-                c_void_p(device + 8 * known),
-                c_void_p(sums),
-                shared=shared,
-            )
-            self._add_up(kernels["add_up"], sums, clusters, length, host, stream)
+            middle_at = factor, basis, f, device + 8 * known
+            self.start_gram(device, device + 8 * length, host, width, middle_at)
             self._cuda.wait(stream)
             out = numbers[:length].copy()
         if step is not None and f:
             step.left[...] += out[known:].reshape(step.left.shape)
         return _shape_like(out[:known], v)
+
+    def gram_room(self, width: int = 1, f: int = 0) -> int:
+        """Numbers that the fused product leaves to be added up."""
+        shape = self._shape(width)
+        assert shape is not None
+        return self._cuda.multiprocessors // shape.cluster * width * (self._n + f)
+
+    def start_gram(
+        self,
+        v: int,
+        sums: int,
+        to: int,
+        width: int = 1,
+        middle: tuple[int | None, int | None, int, int | None] = (None, None, 0, None),
+    ) -> None:
+        """Queue ``A' M A v``; all by their addresses, as is what ``M`` is made of."""
+        shape = self._shape(width)
+        assert shape is not None
+        kernels, shared = self._fused(width, shape)
+        clusters = self._cuda.multiprocessors // shape.cluster
+        factor, basis, f, along = middle
+        kernels["gram"](
+            (shape.cluster * clusters, 1),
+            (_THREADS, 1),
+            self.stream,
+            *self._data(),
+            c_void_p(v),
+            c_void_p(factor),
+            c_void_p(basis),
+            c_int(f),
+            c_void_p(along),
+            c_void_p(sums),
+            shared=shared,
+        )
+        length = width * (self._n + f)
+        self._add_up(kernels["add_up"], sums, clusters, length, to, self.stream)
+
+    def can_begin(self, u: Array) -> bool:
+        """Whether the first steps of a Krylov method can be queued at once."""
+        # What JAX holds may be freed while work on it goes on.
+        several = u.ndim == 2 and u.shape[1] == 2 and self._place.library != "jax"
+        return several and self._shape(1) is not None
 
     def _data(self, m: int | None = None) -> tuple[Any, ...]:
         rows = c_longlong(self._m if m is None else m)
@@ -290,6 +358,8 @@ class DenseProducts:
                 ("apply", "cross", "add_up"),
                 W=width,
                 SQUARES=int(squares),
+                P=self._cross_shape[0],
+                UNROLL=self._cross_shape[1],
                 **self._macros,
             )
         found: dict[str, Kernel] = self._ready[key]
@@ -314,6 +384,17 @@ class DenseProducts:
             self._ready[shape] = kernels, shared
         found: tuple[dict[str, Kernel], int] = self._ready[shape]
         return found
+
+
+def lines_there(u: Array, place: Place) -> int | None:
+    """Address of columns that stay on a device, one behind the other; None if they do not."""
+    far = far_of(u)
+    # JAX has queues of its own, which ours know nothing of.
+    if far is None or place.library == "jax":
+        return None
+    lines = far.there(place).T
+    whole = lines.__cuda_array_interface__.get("strides") is None
+    return address_of(lines) if whole else None
 
 
 def _shape_like(flat: Vector, v: Array) -> Array:

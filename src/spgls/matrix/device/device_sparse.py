@@ -18,7 +18,7 @@ from spgls.base.types import Array, Vector
 from spgls.matrix.device.cuda import Cuda, Kernel
 from spgls.matrix.device.cuda_source import SPARSE
 from spgls.matrix.device.device_dense import DeviceDense
-from spgls.matrix.device.device_products import address_of, compiled_device
+from spgls.matrix.device.device_products import address_of, compiled_device, lines_there
 from spgls.matrix.device.held import Held
 from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
@@ -162,21 +162,23 @@ class DeviceSparse(OnDevice):
 
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
         """Squared lengths of the columns."""
-        return self.cross_and_squares(np.zeros((self.shape[0], 0)), weight, shift)[1]
-
-    def cross_and_squares(
-        self, u: Array, weight: Vector | None, shift: Vector | None
-    ) -> tuple[Array, Vector]:
-        """``A' u`` and :meth:`column_squares`, in one read where products are compiled."""
         products = self._products
-        if products is not None and _narrow(u) and shift is None:
-            return products.cross(u, True, weight)
+        if products is not None and shift is None:
+            return products.cross(np.zeros((self.shape[0], 0)), True, weight)[1]
         ones = np.ones(self.shape[0]) if weight is None else weight
         square = self._with(self.rows.entries * self.rows.entries)
         squares = square.cross(ones)
         if shift is not None:
             squares = squares - 2.0 * shift * self.cross(ones) + shift**2 * ones.sum()
-        return self.cross(u, shift), np.maximum(squares, 0.0)
+        return np.maximum(squares, 0.0)
+
+    def total_square(self) -> float:
+        """Sum of the squares of all entries."""
+        total = 0.0
+        for piece in cuts(int(self.rows.entries.shape[0]), _ENTRIES):
+            own = self._wide(self.rows.entries[piece])
+            total += float(own @ own)
+        return total
 
     def head_square(self, count: int) -> float:
         """Sum of squares of the first rows."""
@@ -333,16 +335,18 @@ class _SparseProducts:
         self, u: Array, squares: bool = False, weight: Vector | None = None
     ) -> tuple[Array, Vector]:
         """``A' u``, and squared lengths of the columns where they are asked for."""
-        m, n = self._rows.shape
-        width = _width(u)
+        n, width = self._rows.shape[1], _width(u)
         weights = None if weight is None else address_of(self._held.copy(weight))
         length = (width + squares) * n
         with self._cuda.busy:
-            host, numbers, device, stream = self._begin(u, length)
-            result = device + 8 * width * m
+            there = lines_there(u, self._place)
+            lines = u.T if there is None else np.zeros(0)
+            host, numbers, device, stream = self._begin(lines, length)
+            result = device + 8 * lines.size
             self._cuda.clear(result, length, stream)
             lengths = result + 8 * width * n if squares else None
-            told = c_void_p(device), c_void_p(result), c_void_p(weights), c_void_p(lengths)
+            source = c_void_p(device if there is None else there)
+            told = source, c_void_p(result), c_void_p(weights), c_void_p(lengths)
             self._run("sparse_cross", width, stream, *told)
             out = self._end(host, numbers, result, length, stream)
         return out[: width * n].reshape(n, *u.shape[1:]), out[width * n :]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,6 +80,11 @@ class Ends:
     multiplier: Vector
     span: Span | None = None
 
+    @cached_property
+    def squares(self) -> Vector:
+        """Squared lengths of the points without their last entries."""
+        return np.asarray(np.einsum("ij,ij->j", self.r[:-1], self.r[:-1]))
+
     @classmethod
     def of_iterate(cls, problem: SphereProblem, best: Iterate | None) -> Ends:
         """Where a method ended; zero coefficients if it never got anywhere."""
@@ -132,6 +138,7 @@ def finish(
         for i in np.flatnonzero(unattained).tolist():
             _step_back_from_infinity(run.at(float(ends.gamma[i])), ends, i)
         if unattained.any():
+            # Points have moved, and so has what was known of them.
             ends = replace(ends, span=None)
         coef, alpha = _predictors(run.data, ends)
         judged: list[_Judged] = []
@@ -169,8 +176,7 @@ def _read_goal(run: Run, ends: Ends) -> np.ndarray:
     That takes ``A'(y - z) = 0``, which may cost a read of the data to see; so look only where the
     coefficients are large already.
     """
-    problem, w, last = run.problem, ends.r[:-1], ends.r[-1]
-    square = np.einsum("ij,ij->j", w, w)
+    problem, last, square = run.problem, ends.r[-1], ends.squares
     large = square / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
     there = (last >= 0.9) & (large | ends.far)
     # The point at infinity itself: no finite predictor belongs to it.
@@ -205,7 +211,7 @@ def _predictors(data: GameData, ends: Ends) -> tuple[Array, Vector]:
     w, last = ends.r[:-1], ends.r[-1]
     # 1 + alpha~ and 1 - alpha~, neither by a subtraction that cancels.
     long = 1.0 + np.abs(last)
-    short = np.maximum(np.einsum("ij,ij->j", w, w), _NOTHING) / long
+    short = np.maximum(ends.squares, _NOTHING) / long
     above, below = np.where(last >= 0.0, (long, short), (short, long))
     v = w * (np.sqrt(ends.gamma) / below)
     coef = data.layout.coefficients(v, data.free_coefficients(v, above / below))

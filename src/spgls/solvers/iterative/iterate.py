@@ -145,10 +145,22 @@ class Run:
     stages: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, name: str, data: GameData, gamma: float, controls: Controls, limit: int) -> Run:
-        """Start a solve; ``limit`` is the method's own, where the user gave none."""
+    def begin(
+        cls,
+        name: str,
+        data: GameData,
+        gamma: float,
+        controls: Controls,
+        limit: int,
+        *,
+        ahead: bool = False,
+    ) -> Run:
+        """Start a solve; ``limit`` is the method's own, where the user gave none.
+
+        With ``ahead`` the first products of the space of ``g`` are begun, where the data can.
+        """
         start = perf_counter()
-        problem = sphere_problem(data, gamma)
+        problem = sphere_problem(data, gamma, ahead=ahead)
         limit = controls.max_iter or limit
         return cls(name, data, problem, controls, limit, start, Prover(data))
 
@@ -180,11 +192,13 @@ class Run:
         return Stats(self.problem.passes, iterations, self.seconds, self.stages)
 
 
-def sphere_problem(data: GameData, gamma: float) -> SphereProblem:
+def sphere_problem(data: GameData, gamma: float, *, ahead: bool = False) -> SphereProblem:
     """The sphere problem of Theorem A on a game's data, without forming anything."""
     targets, _ = data.projected_targets
     with np.errstate(over="ignore", invalid="ignore"):
-        problem = SphereProblem(Targets(data.projected, targets), gamma)
+        begun = gamma if ahead else None
+        all_of_it = Targets(data.projected, targets, squares=data.target_squares, ahead=begun)
+        problem = SphereProblem(all_of_it, gamma)
     data.check_finite(problem.g)
     return problem
 

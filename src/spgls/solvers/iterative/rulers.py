@@ -203,12 +203,9 @@ def _least(data: GameData) -> tuple[float, bool]:
 
 def _flushed(data: GameData) -> float:
     """What labels and goals may have lost where they, or their difference, came out as nothing."""
-    targets, before = data.projected_targets
-    if targets[0].all() and targets[0, 0] != targets[0, 1]:
-        return 0.0
-    y, z = targets.T
-    gone = np.array([not y.any(), not z.any(), np.array_equal(y, z)])
-    if not gone.any() or not before.any():
+    yy, _, zz, apart = data.target_squares
+    gone = not (yy and zz and apart)
+    if not gone or not data.projected_targets[1].any():
         return 0.0
     return float(2.0 * max(ROUNDING * data.free.rank, data.same))
 

@@ -137,13 +137,14 @@ class Points:
     def ends(self, rows: np.ndarray) -> Ends:
         """Some of them, in all of space."""
         problem, h, last = self.problem, self.h[:, rows], self.last[rows]
-        r = np.empty((problem.size, len(rows)), order="F")
-        r[:-1], r[-1] = self.space.combine(h), last
-        length = np.sqrt(np.einsum("ij,ij->j", r, r))
+        # The basis is orthonormal: what it lacks of that is measured with the points.
+        length = np.sqrt(np.einsum("ij,ij->j", h, h) + last**2)
         if not problem.g.any():
             # Without a linear term -r is as good, and has the smaller alpha.
             length = np.where(last > 0.0, -length, length)
-        r /= length
+        h = h / length
+        r = np.empty((problem.size, len(rows)), order="F")
+        r[:-1], r[-1] = self.space.combine(h), last / length
         span = self.space.span(h) if isinstance(self.space, MeasuredSpace) else None
         return Ends(
             gamma=self.gamma[rows],
@@ -152,7 +153,7 @@ class Points:
             far=self.far[rows],
             floor=self.floor[rows],
             multiplier=np.full(len(rows), np.nan),
-            span=None if span is None else span.scaled(1.0 / length),
+            span=span,
         )
 
 
@@ -264,6 +265,9 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
     while True:
         restart_from(space, [] if h is None else [h])
         space.extend()
+        if problem.targets.begun is not None:
+            # The proof needs them; the next product is under way meanwhile.
+            _ = run.prover.fresh.rulers
         T = space.projected
         ended = space.width == 0
         stopped = not ended and space.steps >= limit

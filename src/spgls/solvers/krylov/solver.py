@@ -89,10 +89,14 @@ class Krylov:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        run = self._begin(data, gamma, controls)
-        if self._wide(data):
+        wide = self._wide(data)
+        run = self._begin(data, gamma, controls, ahead=not wide)
+        if wide:
             return self._solve_strengths(run, self._space(run), [gamma])[0]
-        alone = self._solve_alone(run)
+        try:
+            alone = self._solve_alone(run)
+        finally:
+            run.problem.targets.close()
         if alone.status is not Status.STATIONARY:
             return alone
         # Rounding may have spoiled it; the space of a path goes another way, and may prove it.
@@ -147,8 +151,11 @@ class Krylov:
         wide = data.matrix.natural_width == 2 if self.width == "auto" else self.width == 2
         return wide or self.extra_random > 0
 
-    def _begin(self, data: GameData, gamma: float, controls: Controls) -> Run:
-        return Run.begin(self.capabilities.name, data, gamma, controls, self.max_iter)
+    def _begin(
+        self, data: GameData, gamma: float, controls: Controls, *, ahead: bool = False
+    ) -> Run:
+        name = self.capabilities.name
+        return Run.begin(name, data, gamma, controls, self.max_iter, ahead=ahead)
 
     def _solve_strengths(
         self, run: Run, space: KrylovSpace, gammas: list[float]

@@ -1,0 +1,60 @@
+"""Products of a bordered matrix, started before anybody asks for them.
+
+The first steps of a Krylov method follow from its start alone. Where the data is on a device that
+works by itself, they are begun at once, and the host looks at results as they come.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from spgls.base.types import Array, Vector
+
+__all__ = ["Begun", "Bordered", "begun_of"]
+
+
+class Bordered(NamedTuple):
+    """``H = [[scale A'A, border A't], [border t'A, corner]]``, and the start of a Krylov space.
+
+    Attributes
+    ----------
+    scale, border, corner : float
+        The parts of ``H``; ``t`` is the second of two targets.
+    first, second : float
+        The start is so often ``A'`` of the first target and of the second.
+    last : float
+        Its last entry.
+    """
+
+    scale: float
+    border: float
+    corner: float
+    first: float
+    second: float
+    last: float
+
+
+class Begun(Protocol):
+    """Products that are under way."""
+
+    def cross(self) -> tuple[Array, Vector]:
+        """``A'`` of both targets, and squared lengths of the columns."""
+        ...
+
+    def product(self, told: Bordered, v: Vector) -> Vector | None:
+        """``H v`` for the next column of the space, if that was begun; else None.
+
+        The column that was multiplied may differ from ``v`` by rounding: ``v`` becomes it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Wait for what nobody asked for."""
+        ...
+
+
+def begun_of(matrix: Any, targets: Array, told: Bordered) -> Begun | None:
+    """Begin, where the data can; else None."""
+    own = getattr(matrix, "begin_krylov", None)
+    begun: Begun | None = None if own is None else own(targets, told)
+    return begun
