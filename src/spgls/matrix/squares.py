@@ -20,11 +20,8 @@ __all__ = [
     "head_square",
     "longest_column",
     "longest_row",
-<<<<<<< HEAD
-    "scaled_values",
-=======
     "predictions",
->>>>>>> h-gpu5
+    "scaled_values",
     "some_columns",
     "sum_rounding",
     "total_square",
