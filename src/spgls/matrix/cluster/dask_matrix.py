@@ -22,6 +22,7 @@ from spgls.matrix.cluster.running import (
     current_client,
     futures_in,
     keep,
+    places_of,
     run,
 )
 from spgls.matrix.dask_input import check_array, is_dask, is_dask_frame
@@ -167,6 +168,7 @@ class DaskMatrix(BlockedMatrix):
         self._passes = 0
         self._own_client = chunks.futures[0].client if chunks.futures else None
         self._checked: Any = None
+        self._together: list[list[int]] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -403,7 +405,7 @@ class DaskMatrix(BlockedMatrix):
         """Row, column and value of an entry of the first chunk that has one."""
         starts = [piece.start for piece in self._chunks.rows]
         found: tuple[int, int, float] | None = self._sum(
-            "finite", at.chunk_non_finite, combine=at.first_found, each=starts
+            "finite", at.chunk_non_finite, combine=at.first_found, each=starts, ordered=True
         )
         return found
 
@@ -469,23 +471,44 @@ class DaskMatrix(BlockedMatrix):
         each: list[int] | None = None,
         lasting: bool = False,
         size: int | None = None,
+        ordered: bool = False,
     ) -> Any:
         """Do some work on every chunk, and add up what comes of it, in one graph.
 
-        ``size`` is that of a result in bytes, two columns by default.
+        ``size`` is that of a result in bytes, two columns by default. Large ones that are not
+        ``ordered`` are added up on each worker first, as far as is known where chunks are.
         """
         client = self._ready()
         layer, keys = self._tasks(verb, work, shared, cut, client, each=each, lasting=lasting)
         name, level = f"spgls-sum-{uuid4().hex}", 0
-        fan = _fan(16 * self.shape[1] if size is None else size)
+        size = 16 * self.shape[1] if size is None else size
+        fan, parts, apart = _fan(size), [keys], size > _SMALL and not ordered
+        if apart and self._together is not None:
+            parts = [[keys[number] for number in some] for some in self._together]
         while len(keys) > 1 or level == 0:
-            groups = [keys[k : k + fan] for k in range(0, len(keys), fan)]
+            groups = [some[k : k + fan] for some in parts for k in range(0, len(some), fan)]
             keys = [(name, level, number) for number in range(len(groups))]
             layer |= {key: (combine, group) for key, group in zip(keys, groups, strict=True)}
-            level += 1
+            parts, level = [keys], level + 1
         self._passes += 1
         (total,) = run(self._chunks.graph | layer, keys, client)
+        if apart and self._together is None:
+            self._locate(client)
         return total
+
+    def _locate(self, client: Any) -> None:
+        """Learn once, after a pass, which chunks are held together, so that sums travel less.
+
+        What is known stays: sums are then added in the same order whoever computes them later.
+        """
+        known = self._chunks
+        # Tasks on top of what is held go where that is, but are nowhere yet.
+        if client is None or known.keys != list(known.futures):
+            return
+        groups: dict[str, list[int]] = {}
+        for number, place in enumerate(places_of(known.futures, client)):
+            groups.setdefault(place, []).append(number)
+        self._together = list(groups.values())
 
     def _each(
         self,

@@ -20,6 +20,7 @@ __all__ = [
     "current_client",
     "futures_in",
     "keep",
+    "places_of",
     "run",
 ]
 
@@ -70,6 +71,16 @@ def keep(graph: dict[Any, Any], keys: list[Any], client: Any) -> dict[Any, Any]:
     if client is None:
         return dict(zip(keys, run(graph, keys, None), strict=True))
     return dict(zip(keys, _submit(graph, keys, client), strict=True))
+
+
+def places_of(futures: tuple[Any, ...], client: Any) -> list[str]:
+    """The worker that holds each result, one of them where several do; "" where nobody says."""
+    try:
+        holders = client.who_has(list(futures))
+    except Exception:
+        # Knowing it saves time; no answer depends on it.
+        return [""] * len(futures)
+    return [min(holders.get(future.key) or ("",)) for future in futures]
 
 
 def _submit(graph: dict[Any, Any], keys: list[Any], client: Any) -> list[Any]:
