@@ -142,14 +142,6 @@ def test_sparse_chunks_stay_sparse_and_whole_numbers_count():
     np.testing.assert_allclose(whole.apply(np.ones(2)), np.arange(12).reshape(6, 2).sum(axis=1))
 
 
-def test_chunks_without_rows_are_left_out():
-    X, y, z = _data()
-    chunked = _chunked(X, (0, 20, 0, 40, 0))
-    found = spgls.solve(chunked, y, z, 1.0, fit_intercept=True)
-    np.testing.assert_allclose(found.coef, spgls.solve(X, y, z, 1.0, fit_intercept=True).coef)
-    assert as_matrix(chunked).name_row(25) == "row 25 (chunk 1)"
-
-
 # Games
 
 
@@ -375,6 +367,108 @@ def test_cross_validation_on_chunks(shuffle, scoring):
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
 
 
+# Decisions
+
+
+def _decisions(seed=0, m=120):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 4))
+    y = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=m) > 0.3, "yes", "no")
+    return X, y
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "options", [{}, {"class_weight": "balanced"}, {"threshold": "attacked", "gamma": 1.0}], ids=str
+)
+def test_a_classifier_fits_chunks_where_they_are(kind, options):
+    X, y = _decisions()
+    X, weight = _kind(X, kind), np.linspace(0.5, 1.0, len(y))
+    chunked, labels = _chunked(X, (50, 30, 40)), da.from_array(y, chunks=70)
+    matrix = DaskMatrix(chunked)
+    make = spgls.StackelbergClassifier(goal=spgls.Wants("yes"), **options)
+    b = clone(make).fit(X, y, sample_weight=weight)
+    for table in (chunked, matrix):
+        a = clone(make).fit(table, labels, sample_weight=weight)
+        assert list(a.classes_) == ["no", "yes"]
+        assert a.n_features_in_ == 4
+        assert a.status_ is b.status_
+        near = 1e-9 if kind != "float32" else 1e-5
+        np.testing.assert_allclose(a.coef_, b.coef_, rtol=near, atol=near)
+        assert a.threshold_ == pytest.approx(b.threshold_, rel=1e-5, abs=1e-6)
+    assert matrix.passes > 0
+    # The score of a row may be at the threshold up to rounding.
+    assert abs(a.score(chunked, labels) - b.score(X, y)) <= 1.0 / len(y)
+
+
+def test_decisions_on_chunks_are_lazy():
+    X, y = _decisions()
+    model = spgls.StackelbergClassifier(goal=spgls.Opposite()).fit(X, y)
+    loads = []
+
+    def load(block):
+        loads.append(len(block))
+        return block
+
+    chunked = da.from_array(X, chunks=(50, 4)).map_blocks(load, dtype=X.dtype)
+    labels = da.from_array(y, chunks=35)
+    with dask.config.set(scheduler="synchronous"):
+        chunks = DaskMatrix(chunked)
+        chunks.dtype  # noqa: B018 (a look at three chunks)
+        loads.clear()
+        found = []
+        for more in ({}, {"gamma": 0.5}, {"budget": 0.5}):
+            for name in ("decision_attacked", "predict_attacked", "best_response"):
+                call = getattr(model, name)
+                found.append((call(chunks, y=labels, **more), call(X, y=y, **more)))
+        found += [(call(chunks), call(X)) for call in (model.decision_function, model.predict)]
+        assert loads == []
+        for ours, theirs in found:
+            assert isinstance(ours, da.Array)
+            assert ours.dtype == theirs.dtype
+            assert ours.shape == theirs.shape
+            if theirs.dtype.kind == "f":
+                np.testing.assert_allclose(ours.compute(), theirs, rtol=1e-12, atol=1e-12)
+            else:
+                np.testing.assert_array_equal(ours.compute(), theirs)
+        assert loads
+
+
+def test_classifiers_are_cross_validated_and_continued_on_chunks():
+    X, y = _decisions(1)
+    chunked = _chunked(X, (50, 30, 40))
+    make = spgls.StackelbergClassifierCV(
+        [0.1, 10.0], goal=spgls.Wants("yes"), world=1.0, cv=3, threshold="attacked"
+    )
+    a, b = (clone(make).fit(T, y) for T in (chunked, X))
+    assert a.best_params_ == b.best_params_
+    np.testing.assert_allclose(
+        a.cv_results_["mean_test_score"], b.cv_results_["mean_test_score"], rtol=1e-9
+    )
+    whole = spgls.StackelbergClassifier(1.0, goal=spgls.Wants("yes")).fit(X, y)
+    model = spgls.StackelbergClassifier(1.0, goal=spgls.Wants("yes"))
+    for some in (slice(0, 70), slice(70, 120)):
+        model.partial_fit(da.from_array(X[some], chunks=(30, 4)), y[some])
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-8)
+    for world in (1.0, spgls.Population.mixed(0.5)):
+        scorer = spgls.make_attacked_scorer(world, goal=spgls.Wants("yes"), metric="accuracy")
+        assert scorer(whole, chunked, y) == scorer(whole, X, y)
+
+
+def test_labels_of_chunks_that_are_no_two_classes():
+    X, y = _decisions()
+    chunked, model = _chunked(X, (50, 70)), spgls.StackelbergClassifier()
+    with pytest.raises(ValueError, match=r"y must have one entry per row of X, 120; got 3"):
+        model.fit(chunked, y[:3])
+    with pytest.raises(ValueError, match="y must hold two classes; got only one class"):
+        model.fit(chunked, np.ones(120))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.fit(chunked, np.where(y == "yes", 1.0, np.nan))
+    X[73, 2] = np.nan
+    with pytest.raises(ValueError, match=r"row 73 \(chunk 1\), column 2 is nan"):
+        model.fit(_chunked(X, (50, 70)), y)
+
+
 def test_frames_keep_their_names():
     pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe")
@@ -468,6 +562,31 @@ def test_chunks_of_unknown_lengths():
     X = da.ones((M, 4), chunks=(20, 4))
     X = X[X[:, 0] > 0.0]
     _refused(X, ValueError, r"3 of 3 chunks do not say. Call X.compute_chunk_sizes\(\)")
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_chunks_without_rows(kind):
+    X, y, z = _data()
+    chunked = _chunked(X, (20, 0, 40, 0))
+    if kind == "csr":
+        chunked = chunked.map_blocks(sp.csr_array)
+    _refused(chunked, ValueError, r"rows in every chunk; chunk 1 is the first of 2 of 4 that have")
+    # What the error says to do.
+    filled = chunked.rechunk((tuple(n for n in chunked.chunks[0] if n), -1))
+    assert filled.chunks[0] == (20, 40)
+    a, b = (spgls.solve(T, y, z, 1.0, fit_intercept=True) for T in (filled, X))
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-10)
+
+
+def test_partitions_without_rows():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(_data()[0], columns=list("abcde"))
+    lazy = dd.from_pandas(frame.assign(a=np.arange(M)), npartitions=4)
+    some = lazy[lazy["a"] >= M // 2]
+    with pytest.raises(ValueError, match=r"rows in every chunk; chunk 0 is the first of 2 of 4"):
+        DaskMatrix.from_frame(some)
+    assert DaskMatrix.from_frame(some.repartition(npartitions=1)).shape == (M // 2, N)
 
 
 def test_nothing_at_all():

@@ -78,20 +78,18 @@ class Chunks:
 
     @classmethod
     def of_array(cls, X: Any) -> Chunks:
-        """Of a Dask array, its graph optimised once for all passes; empty chunks are left out."""
+        """Of a Dask array, its graph optimised once for all passes."""
         import dask
 
         (best,) = dask.optimize(X)
         graph, futures = dict(best.__dask_graph__()), futures_in(X)
         keys = [key for (key,) in best.__dask_keys__()]
-        sizes = [int(size) for size in X.chunks[0]]
         held = all(key in futures or _is_data(graph.get(key)) for key in keys)
-        # A result on a worker is named by what stands for it.
-        some = [(futures.get(key, key), n) for key, n in zip(keys, sizes, strict=True) if n]
         return cls(
             graph,
-            [key for key, _ in some],
-            tuple(size for _, size in some),
+            # A result on a worker is named by what stands for it.
+            [futures.get(key, key) for key in keys],
+            tuple(int(size) for size in X.chunks[0]),
             int(X.shape[1]),
             held,
             tuple(futures.values()),
