@@ -6,6 +6,7 @@ Workers in processes of their own, and their loss, are in ``test_dask_workers.py
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.model_selection import KFold
 import spgls
 from spgls.matrix import DaskMatrix, SparseMatrix, as_matrix
 from spgls.matrix.row_step import RowStep
+from spgls.solvers import auto
 
 from .catalogue import CATALOGUE, problem
 
@@ -532,6 +534,54 @@ def test_the_plan_knows_what_a_pass_takes():
     assert "(loaded anew)" not in repr(spgls.explain_solver(X.persist()))
     work, held = as_matrix(X).work, as_matrix(X).persist().work
     assert work.wait > held.wait > 0.0
+
+
+def _sparse_part(number, rows, columns, entries):
+    rng = np.random.default_rng(number)
+    at = rng.integers(0, columns, size=rows * entries)
+    starts = np.arange(0, rows * entries + 1, entries)
+    # Columns of very different lengths take an iteration long.
+    values = rng.normal(size=rows * entries) * np.geomspace(1.0, 1e-4, columns)[at]
+    return sp.csr_array((values, at, starts), shape=(rows, columns))
+
+
+def _sparse_chunks(rows, columns, chunks=16, entries=10):
+    made = [dask.delayed(_sparse_part)(k, rows // chunks, columns, entries) for k in range(chunks)]
+    shape = (rows // chunks, columns)
+    return da.concatenate([da.from_delayed(part, shape, dtype=np.float64) for part in made])
+
+
+def test_fifty_thousand_sparse_columns_are_never_decomposed():
+    """Their squares would take 20 GB, in each of several copies."""
+    rows = DaskMatrix(_sparse_chunks(2_000_000, 50_000))
+    for memory in (8e9, 2e10, 1e12):
+        for gamma in (0.5, spgls.Population.mixed(0.5), [0.1, spgls.Population.mixed(0.5)]):
+            plan = spgls.explain_solver(rows, gamma=gamma, fit_intercept=True, memory=memory)
+            assert plan.solver == "krylov"
+            assert plan.memory < 2e9
+            # What is not settled by then stays so: the other option has to promise an end.
+            direct = plan.options[0]
+            assert not direct.fits or direct.seconds > 1e4
+    assert rows.passes == 0
+
+
+def test_what_does_not_fit_is_not_tried_where_an_iteration_did_not_end(monkeypatch):
+    rows = DaskMatrix(_sparse_chunks(9600, 2400, chunks=4))
+    y = np.random.default_rng(0).normal(size=9600)
+    slow = spgls.solvers.Krylov.solve_population
+
+    def unfinished(self, data, population, ridge, controls):
+        return slow(self, data, population, ridge, replace(controls, max_iter=3))
+
+    monkeypatch.setattr(spgls.solvers.Krylov, "solve_population", unfinished)
+    monkeypatch.setattr(spgls.solvers.Spectral, "solve_population", None)
+    monkeypatch.setattr(auto, "available_memory", lambda: 1.5e8)
+    auto._free_memory.cache_clear()
+    world = spgls.Population.mixed(0.5)
+    with dask.config.set(scheduler="synchronous"):
+        found = spgls.solve(rows, y, np.maximum(y, 0.0), world, fit_intercept=True)
+    assert found.solver == "krylov"
+    assert not found.status.ok
 
 
 def test_repr_and_pickle():

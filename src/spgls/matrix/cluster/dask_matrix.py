@@ -212,7 +212,7 @@ class DaskMatrix(BlockedMatrix):
         (m, n), own = self.shape, self._looks[0].work
         share, chunks = m / own.rows, len(self._chunks.keys)
         client = self._client()
-        workers, cores = cluster_of(client)
+        workers, cores, limit = cluster_of(client)
         answer, task = (_ANSWER_HERE, _TASK_HERE) if client is None else (_ANSWER, _TASK)
         latency = answer + task * chunks + (0.0 if client is None else 16.0 * n * workers / _SEND)
         load = 0.0 if self.held else share * own.bytes / (_LOAD * workers)
@@ -234,6 +234,8 @@ class DaskMatrix(BlockedMatrix):
             wait=latency + load,
             threads=cores,
             parts=0 if client is None else chunks,
+            # Beside what a worker holds of the data, or loads of it.
+            room=max(limit - share * own.bytes / (cores if self.held else chunks), 0.0),
             place=place,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import CancelledError, Future
+from math import inf
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -188,14 +189,17 @@ def check_workers(client: Any, version: str) -> None:
             )
 
 
-def cluster_of(client: Any) -> tuple[int, int]:
-    """Workers, and their threads together."""
+def cluster_of(client: Any) -> tuple[int, int, float]:
+    """Workers, their threads together, and the bytes that the one with least has for a thread."""
     if client is None:
         from spgls.base.machine import threads
 
-        return 1, threads()
+        return 1, threads(), inf
     try:
         threads_of = client.sync(client.scheduler.ncores, callback_timeout=_ANSWER)
+        told = client.scheduler_info()["workers"].values()
     except Exception:
-        return 1, 1
-    return max(len(threads_of), 1), max(sum(threads_of.values()), 1)
+        return 1, 1, inf
+    # Zero stands for no limit.
+    least = min(((one["memory_limit"] or inf) / one["nthreads"] for one in told), default=inf)
+    return max(len(threads_of), 1), max(sum(threads_of.values()), 1), least
