@@ -650,13 +650,24 @@ def test_types_that_are_no_numbers(kind):
     _refused(X, TypeError, "must hold real numbers; got a Dask array of type")
 
 
+def _text_in_chunk_two(block, block_id=None):
+    return block.astype(str).astype(object) + "?" if block_id[0] == 2 else block
+
+
+def test_chunks_that_hold_no_numbers():
+    """The array says that it has numbers; one of its chunks has none."""
+    X = da.from_array(np.ones((M, 3)), chunks=(10, 3))
+    lies = X.map_blocks(_text_in_chunk_two, dtype=float, meta=np.zeros((0, 0)))
+    _refused(lies, TypeError, r"chunk 2 of X must be a table of numbers")
+
+
+def _sparse_in_chunk_three(block, block_id=None):
+    return sp.csr_array(block) if block_id[0] == 3 else block
+
+
 def test_chunks_of_several_kinds():
     X = da.from_array(np.ones((M, 3)), chunks=(10, 3))
-
-    def some(block, block_id=None):
-        return sp.csr_array(block) if block_id[0] in (3,) else block
-
-    mixed = X.map_blocks(some, dtype=float, meta=np.zeros((0, 0)))
+    mixed = X.map_blocks(_sparse_in_chunk_three, dtype=float, meta=np.zeros((0, 0)))
     _refused(mixed, TypeError, r"chunks of one kind; chunk 0 is dense, and chunk 3 of X is")
     # The last is among those that are looked at beforehand.
     last = X.map_blocks(

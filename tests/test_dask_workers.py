@@ -21,8 +21,9 @@ import scipy.sparse as sp
 import spgls
 from spgls.matrix import DaskMatrix
 
+from . import test_dask as on_threads
 from .catalogue import CATALOGUE
-from .test_dask import _chunked, _data, _same_answers, thirds, uneven
+from .test_dask import KINDS, M, _chunked, _data, _refused, _same_answers, thirds, uneven
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 da = pytest.importorskip("dask.array")
@@ -50,15 +51,60 @@ def two_workers():
 
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_the_catalogue_on_two_workers(name):
-    _same_answers(name, "auto", thirds)
+@pytest.mark.parametrize("sizes", [thirds, uneven])
+def test_the_catalogue_on_two_workers(name, sizes):
+    _same_answers(name, "auto", sizes)
 
 
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("name", sorted(CATALOGUE)[::4])
 @pytest.mark.parametrize("solver", ["spectral", "krylov"])
-def test_uneven_chunks_on_two_workers(name, solver):
+def test_each_solver_on_two_workers(name, solver):
     _same_answers(name, solver, uneven)
+
+
+@pytest.mark.parametrize(
+    ("check", "given"),
+    [
+        *((on_threads.test_paths_populations_weights_and_checks, (kind,)) for kind in KINDS),
+        *((on_threads.test_a_fit_to_chunks_is_a_fit, (kind,)) for kind in KINDS),
+        (on_threads.test_statistics_of_chunks, ("dense", "moments")),
+        (on_threads.test_statistics_of_chunks, ("csr", "triangular")),
+        (on_threads.test_cross_validation_on_chunks, (False, None)),
+        (on_threads.test_cross_validation_on_chunks, (True, "neg_mean_absolute_error")),
+        (on_threads.test_a_classifier_fits_chunks_where_they_are, ("csr", {})),
+        (on_threads.test_classifiers_are_cross_validated_and_continued_on_chunks, ()),
+        (on_threads.test_frames_keep_their_names, ()),
+        # What is wrong is said on the way back too.
+        (on_threads.test_chunks_that_hold_no_numbers, ()),
+        (on_threads.test_chunks_that_are_not_what_the_array_says, ()),
+        (on_threads.test_chunks_of_several_kinds, ()),
+        (on_threads.test_the_chunk_of_a_missing_value_is_named, ("spectral", True)),
+        (on_threads.test_the_chunk_of_a_missing_value_is_named, ("krylov", True)),
+        (on_threads.test_errors_of_a_task_are_those_of_its_user, ()),
+    ],
+    ids=lambda one: getattr(one, "__name__", str(one)),
+)
+def test_workers_do_what_threads_do(two_workers, check, given):
+    done = _executed(two_workers)
+    check(*given)
+    assert _executed(two_workers) > done
+
+
+def _executed(client):
+    """Tasks that the workers have done."""
+    return sum(client.run(lambda dask_worker: dask_worker.state.executed_count).values())
+
+
+def test_nothing_is_sent_where_the_array_itself_is_wrong(two_workers):
+    done = _executed(two_workers)
+    on_threads.test_chunks_of_columns()
+    on_threads.test_chunks_of_unknown_lengths()
+    on_threads.test_nothing_at_all()
+    _refused(da.ones((M, 4), chunks=((20, 0, 40), 4)), ValueError, "chunk 1 is the first of 1 of 3")
+    for kind in (object, complex):
+        on_threads.test_types_that_are_no_numbers(kind)
+    assert _executed(two_workers) == done
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
