@@ -6,8 +6,11 @@ Workers in processes of their own, and their loss, are in ``test_dask_workers.py
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
 import pytest
@@ -524,6 +527,64 @@ def test_passes_are_counted_and_chunks_loaded_once_in_each():
         spgls.solve(kept, y, z, 1.0)
         assert len(loads) == 3
         assert DaskMatrix(kept).held
+
+
+@pytest.mark.parametrize(
+    ("solver", "weighted", "most"), [("spectral", True, 6.0), ("krylov", False, 9.0)]
+)
+def test_what_this_process_holds_of_the_rows(solver, weighted, most):
+    """In numbers a row, beside labels, goals and weights that it was given; the data is larger."""
+    m = 300_000
+    X = _numbers(m, 8, 60)
+    y = np.random.default_rng(0).normal(size=m)
+    z, weight = np.maximum(y, 0.0), np.linspace(0.5, 1.0, m) if weighted else None
+    rows, world = DaskMatrix(X), spgls.Population.mixed(0.5)
+    rows.dtype  # noqa: B018 (a look at three chunks)
+    with dask.config.set(scheduler="synchronous"):
+        tracemalloc.start()
+        found = spgls.solve(
+            rows, y, z, world, fit_intercept=True, sample_weight=weight, solver=solver
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert found.status.ok
+    # The chunk that is being worked on, a sixtieth of the data, is among it.
+    assert peak <= 8.0 * most * m
+
+
+def test_sums_of_chunks_leave_no_rows_here():
+    """Labels and goals that are in chunks too stay there, and only sums come back."""
+    m = 160_000
+    X = _numbers(m, 4, 20)
+    y = X[:, 0] + X[:, 1] ** 2
+    z = da.maximum(y, 1.0)
+    parts = [
+        dask.delayed(spgls.GameStatistics.from_data)(*some)
+        for some in zip(X.to_delayed().ravel(), y.to_delayed(), z.to_delayed(), strict=True)
+    ]
+    with dask.config.set(scheduler="synchronous"):
+        dask.compute(parts[0])
+        tracemalloc.start()
+        total = reduce(add, dask.compute(*parts))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # Of one chunk at a time: less than one number for each of all rows.
+        assert peak < 8.0 * m
+        found = total.solve(0.5, fit_intercept=True)
+        whole = spgls.solve(X.compute(), y.compute(), z.compute(), 0.5, fit_intercept=True)
+    assert found.status is whole.status
+    assert found.objective == pytest.approx(whole.objective, rel=1e-9)
+
+
+def _numbers(m, n, chunks):
+    """Rows that are made when they are needed."""
+    made = [dask.delayed(_normal)(number, m // chunks, n) for number in range(chunks)]
+    parts = [da.from_delayed(part, (m // chunks, n), dtype=np.float64) for part in made]
+    return da.concatenate(parts)
+
+
+def _normal(seed, m, n):
+    return np.random.default_rng(seed).normal(size=(m, n))
 
 
 def test_the_plan_knows_what_a_pass_takes():
