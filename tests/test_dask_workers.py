@@ -206,6 +206,35 @@ def test_nothing_large_is_sent_again_in_every_pass(two_workers):
     assert len(sent) - len(small) <= 8
 
 
+def test_long_sums_are_added_up_where_the_chunks_are(two_workers):
+    """From each worker one sum travels, not one for each chunk."""
+    n, chunks = 20_000, 12
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(3 * chunks, n)), rng.normal(size=(n, 2))
+    held = two_workers.persist(da.from_array(X, chunks=(3, n)))
+    distributed.wait(held)
+    holders = two_workers.who_has(distributed.futures_of(held))
+    matrix, sent, get = DaskMatrix(held), [], two_workers.get
+
+    def noted(graph, keys, **more):
+        sent.append(graph)
+        return get(graph, keys, **more)
+
+    two_workers.get = noted
+    try:
+        found = [matrix.gram(v) for _ in range(3)]
+    finally:
+        two_workers.get = get
+    for one in found:
+        np.testing.assert_allclose(one, X.T @ (X @ v), rtol=1e-10, atol=1e-8)
+        np.testing.assert_array_equal(one, found[0])
+    places = {key[1]: set(where) for key, where in holders.items()}
+    first = [task[1] for key, task in sent[-1].items() if "-sum-" in key[0] and key[1] == 0]
+    assert sorted(number for group in first for _, number in group) == list(range(chunks))
+    for group in first:
+        assert set.intersection(*(places[number] for _, number in group))
+
+
 # Workers that die
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -482,9 +483,10 @@ class DaskMatrix(BlockedMatrix):
         layer, keys = self._tasks(verb, work, shared, cut, client, each=each, lasting=lasting)
         name, level = f"spgls-sum-{uuid4().hex}", 0
         size = 16 * self.shape[1] if size is None else size
-        fan, parts, apart = _fan(size), [keys], size > _SMALL and not ordered
-        if apart and self._together is not None:
-            parts = [[keys[number] for number in some] for some in self._together]
+        fan, parts = _fan(size), [keys]
+        together = self._held_together(client) if size > _SMALL and not ordered else None
+        if together is not None:
+            parts = [[keys[number] for number in some] for some in together]
         while len(keys) > 1 or level == 0:
             groups = [some[k : k + fan] for some in parts for k in range(0, len(some), fan)]
             keys = [(name, level, number) for number in range(len(groups))]
@@ -492,23 +494,21 @@ class DaskMatrix(BlockedMatrix):
             parts, level = [keys], level + 1
         self._passes += 1
         (total,) = run(self._chunks.graph | layer, keys, client)
-        if apart and self._together is None:
-            self._locate(client)
         return total
 
-    def _locate(self, client: Any) -> None:
-        """Learn once, after a pass, which chunks are held together, so that sums travel less.
+    def _held_together(self, client: Any) -> list[list[int]] | None:
+        """Chunks that one worker holds, for each worker; None until all are held.
 
         What is known stays: sums are then added in the same order whoever computes them later.
         """
         known = self._chunks
         # Tasks on top of what is held go where that is, but are nowhere yet.
-        if client is None or known.keys != list(known.futures):
-            return
-        groups: dict[str, list[int]] = {}
-        for number, place in enumerate(places_of(known.futures, client)):
-            groups.setdefault(place, []).append(number)
-        self._together = list(groups.values())
+        if self._together is None and client is not None and known.keys == list(known.futures):
+            places, groups = places_of(known.futures, client), defaultdict[str, list[int]](list)
+            for number, place in enumerate(places):
+                groups[place].append(number)
+            self._together = list(groups.values()) if all(places) else None
+        return self._together
 
     def _each(
         self,
