@@ -280,6 +280,21 @@ def test_a_worker_killed_at_any_moment(moment):
     np.testing.assert_allclose(found["solution"].coef, theirs.coef, rtol=1e-10, atol=1e-12)
 
 
+def test_long_sums_after_a_worker_died():
+    """Chunks are then elsewhere than sums are arranged for; the sums are the same."""
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(24, 6000)), rng.normal(size=(6000, 2))
+    with _cluster(2) as cluster, distributed.Client(cluster) as client:
+        held = da.from_array(X, chunks=(2, 6000)).persist()
+        distributed.wait(held)
+        matrix = DaskMatrix(held)
+        before = matrix.gram(v)
+        _kill(client)
+        for _ in range(3):
+            np.testing.assert_array_equal(matrix.gram(v), before)
+    np.testing.assert_allclose(before, X.T @ (X @ v), rtol=1e-10, atol=1e-8)
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_without_any_worker_there_is_an_error_soon(held):
     X, y, z = _data(5, m=1200, n=10)
