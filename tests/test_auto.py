@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from spgls import Population, Status, explain_solver, solve, solve_path
 from spgls.base import machine
-from spgls.matrix import as_matrix
+from spgls.matrix import Work, as_matrix
 from spgls.solvers import Auto, Krylov, Spectral, auto
 from spgls.solvers.auto import make_plan
 from spgls.solvers.cost import Cost, krylov_cost, spectral_cost
@@ -169,6 +170,23 @@ def test_what_does_not_fit_is_not_chosen():
     assert "(does not fit)" in repr(tight)
     # So narrow that an iteration would not pay, were there room.
     assert make_plan(work(3_000, 3_000), memory=1e8).solver == "krylov"
+
+
+def test_sums_that_workers_cannot_hold_are_not_made():
+    """A part of the squares of 20000 columns is 3.2 GB, on each thread of every worker."""
+    m, n = 2_000_000, 20_000
+    # Ten entries a row.
+    size = 10.0 * m
+    there = Work(m, n, size, 12 * size, True, 10 * size, 10 * size, parts=16, room=1.5e9)
+    for mixed in (False, True):
+        plan = make_plan(there, mixed=mixed, memory=1e12)
+        assert plan.solver == "krylov"
+        assert not plan.options[0].fits
+        # Never given up for what does not fit.
+        assert plan.patience == 0
+    assert make_plan(replace(there, room=1e11), memory=1e12).options[0].fits
+    few = replace(there, columns=100)
+    assert make_plan(few, memory=1e12).solver == "spectral"
 
 
 def test_nothing_fits():

@@ -6,7 +6,11 @@ Workers in processes of their own, and their loss, are in ``test_dask_workers.py
 from __future__ import annotations
 
 import pickle
+import tracemalloc
+from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
 import pytest
@@ -17,6 +21,7 @@ from sklearn.model_selection import KFold
 import spgls
 from spgls.matrix import DaskMatrix, SparseMatrix, as_matrix
 from spgls.matrix.row_step import RowStep
+from spgls.solvers import auto
 
 from .catalogue import CATALOGUE, problem
 
@@ -140,14 +145,6 @@ def test_sparse_chunks_stay_sparse_and_whole_numbers_count():
     whole = as_matrix(da.from_array(np.arange(12).reshape(6, 2), chunks=(2, 2)))
     assert whole.dtype == np.float64
     np.testing.assert_allclose(whole.apply(np.ones(2)), np.arange(12).reshape(6, 2).sum(axis=1))
-
-
-def test_chunks_without_rows_are_left_out():
-    X, y, z = _data()
-    chunked = _chunked(X, (0, 20, 0, 40, 0))
-    found = spgls.solve(chunked, y, z, 1.0, fit_intercept=True)
-    np.testing.assert_allclose(found.coef, spgls.solve(X, y, z, 1.0, fit_intercept=True).coef)
-    assert as_matrix(chunked).name_row(25) == "row 25 (chunk 1)"
 
 
 # Games
@@ -375,6 +372,108 @@ def test_cross_validation_on_chunks(shuffle, scoring):
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
 
 
+# Decisions
+
+
+def _decisions(seed=0, m=120):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 4))
+    y = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=m) > 0.3, "yes", "no")
+    return X, y
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "options", [{}, {"class_weight": "balanced"}, {"threshold": "attacked", "gamma": 1.0}], ids=str
+)
+def test_a_classifier_fits_chunks_where_they_are(kind, options):
+    X, y = _decisions()
+    X, weight = _kind(X, kind), np.linspace(0.5, 1.0, len(y))
+    chunked, labels = _chunked(X, (50, 30, 40)), da.from_array(y, chunks=70)
+    matrix = DaskMatrix(chunked)
+    make = spgls.StackelbergClassifier(goal=spgls.Wants("yes"), **options)
+    b = clone(make).fit(X, y, sample_weight=weight)
+    for table in (chunked, matrix):
+        a = clone(make).fit(table, labels, sample_weight=weight)
+        assert list(a.classes_) == ["no", "yes"]
+        assert a.n_features_in_ == 4
+        assert a.status_ is b.status_
+        near = 1e-9 if kind != "float32" else 1e-5
+        np.testing.assert_allclose(a.coef_, b.coef_, rtol=near, atol=near)
+        assert a.threshold_ == pytest.approx(b.threshold_, rel=1e-5, abs=1e-6)
+    assert matrix.passes > 0
+    # The score of a row may be at the threshold up to rounding.
+    assert abs(a.score(chunked, labels) - b.score(X, y)) <= 1.0 / len(y)
+
+
+def test_decisions_on_chunks_are_lazy():
+    X, y = _decisions()
+    model = spgls.StackelbergClassifier(goal=spgls.Opposite()).fit(X, y)
+    loads = []
+
+    def load(block):
+        loads.append(len(block))
+        return block
+
+    chunked = da.from_array(X, chunks=(50, 4)).map_blocks(load, dtype=X.dtype)
+    labels = da.from_array(y, chunks=35)
+    with dask.config.set(scheduler="synchronous"):
+        chunks = DaskMatrix(chunked)
+        chunks.dtype  # noqa: B018 (a look at three chunks)
+        loads.clear()
+        found = []
+        for more in ({}, {"gamma": 0.5}, {"budget": 0.5}):
+            for name in ("decision_attacked", "predict_attacked", "best_response"):
+                call = getattr(model, name)
+                found.append((call(chunks, y=labels, **more), call(X, y=y, **more)))
+        found += [(call(chunks), call(X)) for call in (model.decision_function, model.predict)]
+        assert loads == []
+        for ours, theirs in found:
+            assert isinstance(ours, da.Array)
+            assert ours.dtype == theirs.dtype
+            assert ours.shape == theirs.shape
+            if theirs.dtype.kind == "f":
+                np.testing.assert_allclose(ours.compute(), theirs, rtol=1e-12, atol=1e-12)
+            else:
+                np.testing.assert_array_equal(ours.compute(), theirs)
+        assert loads
+
+
+def test_classifiers_are_cross_validated_and_continued_on_chunks():
+    X, y = _decisions(1)
+    chunked = _chunked(X, (50, 30, 40))
+    make = spgls.StackelbergClassifierCV(
+        [0.1, 10.0], goal=spgls.Wants("yes"), world=1.0, cv=3, threshold="attacked"
+    )
+    a, b = (clone(make).fit(T, y) for T in (chunked, X))
+    assert a.best_params_ == b.best_params_
+    np.testing.assert_allclose(
+        a.cv_results_["mean_test_score"], b.cv_results_["mean_test_score"], rtol=1e-9
+    )
+    whole = spgls.StackelbergClassifier(1.0, goal=spgls.Wants("yes")).fit(X, y)
+    model = spgls.StackelbergClassifier(1.0, goal=spgls.Wants("yes"))
+    for some in (slice(0, 70), slice(70, 120)):
+        model.partial_fit(da.from_array(X[some], chunks=(30, 4)), y[some])
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-8)
+    for world in (1.0, spgls.Population.mixed(0.5)):
+        scorer = spgls.make_attacked_scorer(world, goal=spgls.Wants("yes"), metric="accuracy")
+        assert scorer(whole, chunked, y) == scorer(whole, X, y)
+
+
+def test_labels_of_chunks_that_are_no_two_classes():
+    X, y = _decisions()
+    chunked, model = _chunked(X, (50, 70)), spgls.StackelbergClassifier()
+    with pytest.raises(ValueError, match=r"y must have one entry per row of X, 120; got 3"):
+        model.fit(chunked, y[:3])
+    with pytest.raises(ValueError, match="y must hold two classes; got only one class"):
+        model.fit(chunked, np.ones(120))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.fit(chunked, np.where(y == "yes", 1.0, np.nan))
+    X[73, 2] = np.nan
+    with pytest.raises(ValueError, match=r"row 73 \(chunk 1\), column 2 is nan"):
+        model.fit(_chunked(X, (50, 70)), y)
+
+
 def test_frames_keep_their_names():
     pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe")
@@ -430,6 +529,64 @@ def test_passes_are_counted_and_chunks_loaded_once_in_each():
         assert DaskMatrix(kept).held
 
 
+@pytest.mark.parametrize(
+    ("solver", "weighted", "most"), [("spectral", True, 6.0), ("krylov", False, 9.0)]
+)
+def test_what_this_process_holds_of_the_rows(solver, weighted, most):
+    """In numbers a row, beside labels, goals and weights that it was given; the data is larger."""
+    m = 300_000
+    X = _numbers(m, 8, 60)
+    y = np.random.default_rng(0).normal(size=m)
+    z, weight = np.maximum(y, 0.0), np.linspace(0.5, 1.0, m) if weighted else None
+    rows, world = DaskMatrix(X), spgls.Population.mixed(0.5)
+    rows.dtype  # noqa: B018 (a look at three chunks)
+    with dask.config.set(scheduler="synchronous"):
+        tracemalloc.start()
+        found = spgls.solve(
+            rows, y, z, world, fit_intercept=True, sample_weight=weight, solver=solver
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert found.status.ok
+    # The chunk that is being worked on, a sixtieth of the data, is among it.
+    assert peak <= 8.0 * most * m
+
+
+def test_sums_of_chunks_leave_no_rows_here():
+    """Labels and goals that are in chunks too stay there, and only sums come back."""
+    m = 160_000
+    X = _numbers(m, 4, 20)
+    y = X[:, 0] + X[:, 1] ** 2
+    z = da.maximum(y, 1.0)
+    parts = [
+        dask.delayed(spgls.GameStatistics.from_data)(*some)
+        for some in zip(X.to_delayed().ravel(), y.to_delayed(), z.to_delayed(), strict=True)
+    ]
+    with dask.config.set(scheduler="synchronous"):
+        dask.compute(parts[0])
+        tracemalloc.start()
+        total = reduce(add, dask.compute(*parts))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # Of one chunk at a time: less than one number for each of all rows.
+        assert peak < 8.0 * m
+        found = total.solve(0.5, fit_intercept=True)
+        whole = spgls.solve(X.compute(), y.compute(), z.compute(), 0.5, fit_intercept=True)
+    assert found.status is whole.status
+    assert found.objective == pytest.approx(whole.objective, rel=1e-9)
+
+
+def _numbers(m, n, chunks):
+    """Rows that are made when they are needed."""
+    made = [dask.delayed(_normal)(number, m // chunks, n) for number in range(chunks)]
+    parts = [da.from_delayed(part, (m // chunks, n), dtype=np.float64) for part in made]
+    return da.concatenate(parts)
+
+
+def _normal(seed, m, n):
+    return np.random.default_rng(seed).normal(size=(m, n))
+
+
 def test_the_plan_knows_what_a_pass_takes():
     X = da.ones((4000, 50), chunks=(1000, 50))
     plan = spgls.explain_solver(X, gamma=[0.1, 1.0, 10.0])
@@ -438,6 +595,54 @@ def test_the_plan_knows_what_a_pass_takes():
     assert "(loaded anew)" not in repr(spgls.explain_solver(X.persist()))
     work, held = as_matrix(X).work, as_matrix(X).persist().work
     assert work.wait > held.wait > 0.0
+
+
+def _sparse_part(number, rows, columns, entries):
+    rng = np.random.default_rng(number)
+    at = rng.integers(0, columns, size=rows * entries)
+    starts = np.arange(0, rows * entries + 1, entries)
+    # Columns of very different lengths take an iteration long.
+    values = rng.normal(size=rows * entries) * np.geomspace(1.0, 1e-4, columns)[at]
+    return sp.csr_array((values, at, starts), shape=(rows, columns))
+
+
+def _sparse_chunks(rows, columns, chunks=16, entries=10):
+    made = [dask.delayed(_sparse_part)(k, rows // chunks, columns, entries) for k in range(chunks)]
+    shape = (rows // chunks, columns)
+    return da.concatenate([da.from_delayed(part, shape, dtype=np.float64) for part in made])
+
+
+def test_fifty_thousand_sparse_columns_are_never_decomposed():
+    """Their squares would take 20 GB, in each of several copies."""
+    rows = DaskMatrix(_sparse_chunks(2_000_000, 50_000))
+    for memory in (8e9, 2e10, 1e12):
+        for gamma in (0.5, spgls.Population.mixed(0.5), [0.1, spgls.Population.mixed(0.5)]):
+            plan = spgls.explain_solver(rows, gamma=gamma, fit_intercept=True, memory=memory)
+            assert plan.solver == "krylov"
+            assert plan.memory < 2e9
+            # What is not settled by then stays so: the other option has to promise an end.
+            direct = plan.options[0]
+            assert not direct.fits or direct.seconds > 1e4
+    assert rows.passes == 0
+
+
+def test_what_does_not_fit_is_not_tried_where_an_iteration_did_not_end(monkeypatch):
+    rows = DaskMatrix(_sparse_chunks(9600, 2400, chunks=4))
+    y = np.random.default_rng(0).normal(size=9600)
+    slow = spgls.solvers.Krylov.solve_population
+
+    def unfinished(self, data, population, ridge, controls):
+        return slow(self, data, population, ridge, replace(controls, max_iter=3))
+
+    monkeypatch.setattr(spgls.solvers.Krylov, "solve_population", unfinished)
+    monkeypatch.setattr(spgls.solvers.Spectral, "solve_population", None)
+    monkeypatch.setattr(auto, "available_memory", lambda: 1.5e8)
+    auto._free_memory.cache_clear()
+    world = spgls.Population.mixed(0.5)
+    with dask.config.set(scheduler="synchronous"):
+        found = spgls.solve(rows, y, np.maximum(y, 0.0), world, fit_intercept=True)
+    assert found.solver == "krylov"
+    assert not found.status.ok
 
 
 def test_repr_and_pickle():
@@ -470,6 +675,31 @@ def test_chunks_of_unknown_lengths():
     _refused(X, ValueError, r"3 of 3 chunks do not say. Call X.compute_chunk_sizes\(\)")
 
 
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_chunks_without_rows(kind):
+    X, y, z = _data()
+    chunked = _chunked(X, (20, 0, 40, 0))
+    if kind == "csr":
+        chunked = chunked.map_blocks(sp.csr_array)
+    _refused(chunked, ValueError, r"rows in every chunk; chunk 1 is the first of 2 of 4 that have")
+    # What the error says to do.
+    filled = chunked.rechunk((tuple(n for n in chunked.chunks[0] if n), -1))
+    assert filled.chunks[0] == (20, 40)
+    a, b = (spgls.solve(T, y, z, 1.0, fit_intercept=True) for T in (filled, X))
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-10)
+
+
+def test_partitions_without_rows():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(_data()[0], columns=list("abcde"))
+    lazy = dd.from_pandas(frame.assign(a=np.arange(M)), npartitions=4)
+    some = lazy[lazy["a"] >= M // 2]
+    with pytest.raises(ValueError, match=r"rows in every chunk; chunk 0 is the first of 2 of 4"):
+        DaskMatrix.from_frame(some)
+    assert DaskMatrix.from_frame(some.repartition(npartitions=1)).shape == (M // 2, N)
+
+
 def test_nothing_at_all():
     _refused(da.ones((0, 4), chunks=(0, 4)), ValueError, "at least one row and one column")
     _refused(da.ones(M, chunks=20), ValueError, r"two dimensions; got 1. Pass X.reshape")
@@ -481,13 +711,24 @@ def test_types_that_are_no_numbers(kind):
     _refused(X, TypeError, "must hold real numbers; got a Dask array of type")
 
 
+def _text_in_chunk_two(block, block_id=None):
+    return block.astype(str).astype(object) + "?" if block_id[0] == 2 else block
+
+
+def test_chunks_that_hold_no_numbers():
+    """The array says that it has numbers; one of its chunks has none."""
+    X = da.from_array(np.ones((M, 3)), chunks=(10, 3))
+    lies = X.map_blocks(_text_in_chunk_two, dtype=float, meta=np.zeros((0, 0)))
+    _refused(lies, TypeError, r"chunk 2 of X must be a table of numbers")
+
+
+def _sparse_in_chunk_three(block, block_id=None):
+    return sp.csr_array(block) if block_id[0] == 3 else block
+
+
 def test_chunks_of_several_kinds():
     X = da.from_array(np.ones((M, 3)), chunks=(10, 3))
-
-    def some(block, block_id=None):
-        return sp.csr_array(block) if block_id[0] in (3,) else block
-
-    mixed = X.map_blocks(some, dtype=float, meta=np.zeros((0, 0)))
+    mixed = X.map_blocks(_sparse_in_chunk_three, dtype=float, meta=np.zeros((0, 0)))
     _refused(mixed, TypeError, r"chunks of one kind; chunk 0 is dense, and chunk 3 of X is")
     # The last is among those that are looked at beforehand.
     last = X.map_blocks(

@@ -21,8 +21,9 @@ import scipy.sparse as sp
 import spgls
 from spgls.matrix import DaskMatrix
 
+from . import test_dask as on_threads
 from .catalogue import CATALOGUE
-from .test_dask import _chunked, _data, _same_answers, thirds, uneven
+from .test_dask import KINDS, M, _chunked, _data, _refused, _same_answers, thirds, uneven
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 da = pytest.importorskip("dask.array")
@@ -50,15 +51,60 @@ def two_workers():
 
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_the_catalogue_on_two_workers(name):
-    _same_answers(name, "auto", thirds)
+@pytest.mark.parametrize("sizes", [thirds, uneven])
+def test_the_catalogue_on_two_workers(name, sizes):
+    _same_answers(name, "auto", sizes)
 
 
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("name", sorted(CATALOGUE)[::4])
 @pytest.mark.parametrize("solver", ["spectral", "krylov"])
-def test_uneven_chunks_on_two_workers(name, solver):
+def test_each_solver_on_two_workers(name, solver):
     _same_answers(name, solver, uneven)
+
+
+@pytest.mark.parametrize(
+    ("check", "given"),
+    [
+        *((on_threads.test_paths_populations_weights_and_checks, (kind,)) for kind in KINDS),
+        *((on_threads.test_a_fit_to_chunks_is_a_fit, (kind,)) for kind in KINDS),
+        (on_threads.test_statistics_of_chunks, ("dense", "moments")),
+        (on_threads.test_statistics_of_chunks, ("csr", "triangular")),
+        (on_threads.test_cross_validation_on_chunks, (False, None)),
+        (on_threads.test_cross_validation_on_chunks, (True, "neg_mean_absolute_error")),
+        (on_threads.test_a_classifier_fits_chunks_where_they_are, ("csr", {})),
+        (on_threads.test_classifiers_are_cross_validated_and_continued_on_chunks, ()),
+        (on_threads.test_frames_keep_their_names, ()),
+        # What is wrong is said on the way back too.
+        (on_threads.test_chunks_that_hold_no_numbers, ()),
+        (on_threads.test_chunks_that_are_not_what_the_array_says, ()),
+        (on_threads.test_chunks_of_several_kinds, ()),
+        (on_threads.test_the_chunk_of_a_missing_value_is_named, ("spectral", True)),
+        (on_threads.test_the_chunk_of_a_missing_value_is_named, ("krylov", True)),
+        (on_threads.test_errors_of_a_task_are_those_of_its_user, ()),
+    ],
+    ids=lambda one: getattr(one, "__name__", str(one)),
+)
+def test_workers_do_what_threads_do(two_workers, check, given):
+    done = _executed(two_workers)
+    check(*given)
+    assert _executed(two_workers) > done
+
+
+def _executed(client):
+    """Tasks that the workers have done."""
+    return sum(client.run(lambda dask_worker: dask_worker.state.executed_count).values())
+
+
+def test_nothing_is_sent_where_the_array_itself_is_wrong(two_workers):
+    done = _executed(two_workers)
+    on_threads.test_chunks_of_columns()
+    on_threads.test_chunks_of_unknown_lengths()
+    on_threads.test_nothing_at_all()
+    _refused(da.ones((M, 4), chunks=((20, 0, 40), 4)), ValueError, "chunk 1 is the first of 1 of 3")
+    for kind in (object, complex):
+        on_threads.test_types_that_are_no_numbers(kind)
+    assert _executed(two_workers) == done
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
@@ -160,6 +206,35 @@ def test_nothing_large_is_sent_again_in_every_pass(two_workers):
     assert len(sent) - len(small) <= 8
 
 
+def test_long_sums_are_added_up_where_the_chunks_are(two_workers):
+    """From each worker one sum travels, not one for each chunk."""
+    n, chunks = 20_000, 12
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(3 * chunks, n)), rng.normal(size=(n, 2))
+    held = two_workers.persist(da.from_array(X, chunks=(3, n)))
+    distributed.wait(held)
+    holders = two_workers.who_has(distributed.futures_of(held))
+    matrix, sent, get = DaskMatrix(held), [], two_workers.get
+
+    def noted(graph, keys, **more):
+        sent.append(graph)
+        return get(graph, keys, **more)
+
+    two_workers.get = noted
+    try:
+        found = [matrix.gram(v) for _ in range(3)]
+    finally:
+        two_workers.get = get
+    for one in found:
+        np.testing.assert_allclose(one, X.T @ (X @ v), rtol=1e-10, atol=1e-8)
+        np.testing.assert_array_equal(one, found[0])
+    places = {key[1]: set(where) for key, where in holders.items()}
+    first = [task[1] for key, task in sent[-1].items() if "-sum-" in key[0] and key[1] == 0]
+    assert sorted(number for group in first for _, number in group) == list(range(chunks))
+    for group in first:
+        assert set.intersection(*(places[number] for _, number in group))
+
+
 # Workers that die
 
 
@@ -203,6 +278,21 @@ def test_a_worker_killed_at_any_moment(moment):
         assert "error" not in found, found.get("error")
     assert found["solution"].status is theirs.status
     np.testing.assert_allclose(found["solution"].coef, theirs.coef, rtol=1e-10, atol=1e-12)
+
+
+def test_long_sums_after_a_worker_died():
+    """Chunks are then elsewhere than sums are arranged for; the sums are the same."""
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(24, 6000)), rng.normal(size=(6000, 2))
+    with _cluster(2) as cluster, distributed.Client(cluster) as client:
+        held = da.from_array(X, chunks=(2, 6000)).persist()
+        distributed.wait(held)
+        matrix = DaskMatrix(held)
+        before = matrix.gram(v)
+        _kill(client)
+        for _ in range(3):
+            np.testing.assert_array_equal(matrix.gram(v), before)
+    np.testing.assert_allclose(before, X.T @ (X @ v), rtol=1e-10, atol=1e-8)
 
 
 @pytest.mark.parametrize("held", [False, True])

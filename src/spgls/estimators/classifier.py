@@ -16,6 +16,7 @@ from spgls.estimators.conventions import (
     all_or_nothing,
     doubt_of_idle_goals,
     doubt_of_idle_sums,
+    in_double,
     read_labelled_rows,
     warn_of,
     warn_of_status,
@@ -30,6 +31,7 @@ from spgls.game.costs import Costs
 from spgls.game.cut import best_cut
 from spgls.game.goals import GoalLike, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange, Provider
+from spgls.matrix import as_matrix, is_lazy
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers import SolverLike
 from spgls.solvers.statistics import GameStatistics
@@ -294,7 +296,8 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
                     f"{population}. Pass a number as threshold, or numbers in the place of Between."
                 )
             faced = self._facing(np.inf, len(data.y))
-            score = np.asarray(table @ faced.coef + faced.intercept, dtype=np.float64)
+            rows = as_matrix(table, check_finite=False)
+            score = rows.apply(faced.coef) + faced.intercept
             cut = attacked_cut(score, faced, population, data.y, data.z, data.weight)
         self.threshold_ = cut
 
@@ -329,8 +332,12 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         return self._decided(self.decision_function(X))
 
     def _decided(self, score: Any) -> Labels:
-        decided: Labels = self.classes_[(score > 0.0).astype(np.intp)]
-        return decided
+        if not is_lazy(score):
+            return _above_zero(score, self.classes_)
+        later: Labels = score.map_blocks(
+            _above_zero, classes=self.classes_, dtype=self.classes_.dtype, meta=self.classes_[:0]
+        )
+        return later
 
     def decision_attacked(
         self,
@@ -363,7 +370,7 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         -------
         ndarray of shape (m,)
         """
-        before = np.asarray(self._said(X)[1], dtype=np.float64)
+        before = in_double(self._said(X)[1])
         who, goals = self._met(len(before), z, y, gamma, budget)
         return who.induced(before, goals) - self.threshold_
 
@@ -415,7 +422,7 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         """
         table = self._dense_rows(X)
         who, goals = self._met(table.shape[0], z, y, gamma, budget)
-        before = np.asarray(table @ self.coef_ + self.intercept_, dtype=np.float64)
+        before = in_double(table @ self.coef_ + self.intercept_)
         return self._moved(X, table, who.step(before, goals), who.direction)
 
     def _met(
@@ -434,6 +441,12 @@ class StackelbergClassifier(ClassifierMixin, LinearGame):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _above_zero(score: Any, classes: Labels) -> Labels:
+    """The second class for scores above zero, else the first."""
+    decided: Labels = classes[(score > 0.0).astype(np.intp)]
+    return decided
 
 
 def read_threshold(threshold: Any) -> float | None:

@@ -24,6 +24,7 @@ from spgls.estimators.scorers import AttackedScorer
 from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike
 from spgls.game.providers import Population, Provider
+from spgls.matrix import as_matrix
 from spgls.reduction.data import GameData, NullSpace
 from spgls.reduction.fold_sums import Split
 from spgls.solvers import SolverLike
@@ -134,24 +135,26 @@ class StackelbergClassifierCV(CrossValidated, StackelbergClassifier):
         metric = _ACCURACY if self.scoring is None else self.scoring
         scorers = [AttackedScorer(world, metric=metric) for world in worlds]
         labels = self.classes_[(data.y > 0.0).astype(np.intp)]
+        matrix = as_matrix(table, check_finite=False)
 
         def part(values: Any, rows: np.ndarray) -> Any:
             return None if values is None else values[rows]
 
         def judge(split: Split, models: Models) -> Array:
             train, test = split
-            rows = table[test]
+            rows = matrix.take(test)
             scores = np.empty((len(worlds), candidates.number))
             for at, (coef, intercept) in enumerate(
                 zip(models.coef.T, models.intercept, strict=True)
             ):
                 cut = fixed
                 if cut is None:
-                    said = table[train] @ coef + intercept
+                    said = matrix.take(train).apply(coef) + intercept
                     provider = Provider(coef, intercept, np.inf, cost)
                     y, z, weight = (part(v, train) for v in (data.y, data.z, data.weight))
                     cut = attacked_cut(said, provider, candidates.population(at), y, z, weight)
-                faced = Faced(self, rows, rows @ coef + intercept, coef, cost, self.classes_, cut)
+                before = rows.apply(coef) + intercept
+                faced = Faced(self, rows, before, coef, cost, self.classes_, cut)
                 scores[:, at] = [
                     scorer.on_rows(faced, labels[test], data.z[test], part(data.weight, test))
                     for scorer in scorers

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from spgls.base.devices import on_device, place_of
+from spgls.base.devices import on_device, on_host, place_of
 from spgls.base.frames import column_names
 from spgls.base.types import Vector
 from spgls.base.validation import as_numbers, check_rng, check_vector, describe, refuse_lazy
@@ -25,6 +25,8 @@ from spgls.matrix import (
     Matrix,
     as_matrix,
     in_chunks,
+    is_dask,
+    is_lazy,
     refuse_matrix_object,
     refuse_non_finite,
 )
@@ -63,6 +65,7 @@ __all__ = [
     "doubt_of_scale_of_sums",
     "doubts_of_reach",
     "html_table",
+    "in_double",
     "linear_of",
     "read_again",
     "read_labelled_rows",
@@ -200,19 +203,10 @@ def read_labelled_rows(
     Classes that are known need not all be among the labels. Unless ``reset``, the columns have to
     be those that the model knows.
     """
-    refuse_matrix_object(X, "X")
-    refuse_lazy(X, "X", _TABLE)
-    refuse_lazy(y, "y", "an array of labels")
-    if on_device(X):
-        raise TypeError(
-            f"X must be in the host's memory for a classifier; got {describe(X)} with "
-            f"{place_of(X)}. StackelbergRegressor and solve take it where it is."
-        )
-    try:
-        table, labels = validate_data(model, X, y, reset=reset, **READS)
-    except (RuntimeError, TypeError, ValueError) as error:
-        _say_closer(error, X)
-        raise
+    if in_chunks(X):
+        table, labels = _read_labelled_chunks(model, X, y, reset=reset)
+    else:
+        table, labels = _read_labelled_table(model, X, y, reset=reset)
     found = two_classes(labels) if classes is None else classes
     if len(found) == 2:
         return table, labels, found
@@ -227,6 +221,39 @@ def read_labelled_rows(
         f"{type_of_target(labels)}. y holds {len(found)} classes: pass rows of two, or wrap the "
         "model in OneVsRestClassifier."
     )
+
+
+def _read_labelled_table(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+    """Rows in memory, and labels as they came."""
+    refuse_matrix_object(X, "X")
+    refuse_lazy(X, "X", _TABLE)
+    refuse_lazy(y, "y", "an array of labels")
+    if on_device(X):
+        raise TypeError(
+            f"X must be in the host's memory for a classifier; got {describe(X)} with "
+            f"{place_of(X)}. StackelbergRegressor and solve take it where it is."
+        )
+    try:
+        table, labels = validate_data(model, X, y, reset=reset, **READS)
+    except (RuntimeError, TypeError, ValueError) as error:
+        _say_closer(error, X)
+        raise
+    return table, labels
+
+
+def _read_labelled_chunks(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+    """Rows in chunks of Dask, which stay where they are, and labels as they came."""
+    matrix = as_matrix(X, check_finite=False) if reset else _read_matrix_again(model, X)
+    given = np.asarray(y) if is_dask(y) else y
+    labels = check_array(given, ensure_2d=False, dtype=None, input_name="y")
+    labels = column_or_1d(labels, warn=True)
+    if len(labels) != matrix.shape[0]:
+        raise ValueError(
+            f"y must have one entry per row of X, {matrix.shape[0]}; got {len(labels)}."
+        )
+    if reset:
+        _name_columns(model, X, matrix.shape[1])
+    return matrix, labels
 
 
 def _name_columns(model: Any, X: Any, columns: int) -> None:
@@ -270,6 +297,13 @@ def linear_of(model: Any, table: Any) -> Any:
     if not np.isfinite(said).all():
         refuse_non_finite(table, "X", table)
     return said.astype(model.coef_.dtype, copy=False)
+
+
+def in_double(said: Any) -> Any:
+    """Predictions in double precision, in this process; later where Dask has not computed them."""
+    if is_lazy(said):
+        return said.astype(np.float64)
+    return np.asarray(on_host(said), dtype=np.float64)
 
 
 def _read_matrix_again(model: Any, X: Any) -> Matrix:

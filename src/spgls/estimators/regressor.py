@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
-import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spgls.base.column_groups import ColumnGroups, read_column_groups
-from spgls.base.devices import is_foreign, on_host
+from spgls.base.devices import is_foreign
 from spgls.base.far_array import far_of
 from spgls.base.frames import column_names
 from spgls.base.types import Number, Numbers, Table, Vector
@@ -23,6 +22,7 @@ from spgls.estimators.conventions import (
     doubt_of_scale,
     doubt_of_scale_of_sums,
     doubts_of_reach,
+    in_double,
     read_again,
     read_rows,
     warn_of,
@@ -36,7 +36,7 @@ from spgls.game.between import Between
 from spgls.game.costs import Costs
 from spgls.game.goals import GoalLike, check_goal, goals_for, goals_of, read_goals, refuse_two_goals
 from spgls.game.providers import Population, PopulationRange
-from spgls.matrix import Matrix, as_matrix, is_lazy
+from spgls.matrix import Matrix, as_matrix
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers import SolverLike, resolve
 from spgls.solvers.levers import LeverKind, Levers, find_levers, read_kinds
@@ -332,11 +332,7 @@ class StackelbergRegressor(RegressorMixin, LinearGame):  # type: ignore[misc]
         -------
         ndarray of shape (m,)
         """
-        heard: Any = self.predict(X)
-        if is_lazy(heard):
-            before = heard.astype(np.float64)
-        else:
-            before = np.asarray(on_host(heard), dtype=np.float64)
+        before = in_double(self.predict(X))
         goals = goals_for(self.goal, len(before), z, y)
         provider = self._facing(gamma, len(before))
         said: Vector = like(place_to_follow(X), provider.induced(before, goals))

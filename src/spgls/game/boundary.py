@@ -56,7 +56,8 @@ class BoundaryProvider:
         reach = self.faced.reach
         if reach == 0.0:
             return np.zeros_like(score)
-        return np.asarray((self.induced(score, z) - score) / reach)
+        far: Vector = (self.induced(score, z) - score) / reach
+        return far
 
     def induced(self, score: Vector, z: Vector) -> Vector:
         """Scores after the rows moved.

@@ -80,3 +80,10 @@ def check_array(X: Any, name: str) -> None:
         raise ValueError(
             f"{name} must have at least one row and one column; got shape {tuple(X.shape)}."
         )
+    if 0 in rows:
+        raise ValueError(
+            f"{name} must have rows in every chunk; chunk {rows.index(0)} is the first of "
+            f"{rows.count(0)} of {len(rows)} that have none. Pass "
+            f"{name}.rechunk((tuple(n for n in {name}.chunks[0] if n), -1)), or of a data frame "
+            "its frame.repartition(npartitions=...)."
+        )

@@ -131,12 +131,14 @@ class DenseMatrix(InMemory):
             if self._by_columns:
                 return products.gram_by_columns(self.values, v, self._run, middle)
             return products.gram(self.values, v, shift, middle)
-        out = np.zeros((self.shape[1], *v.shape[1:]))
+        out = np.zeros(0)
         # One column leaves room in cache for larger blocks, which wake BLAS's threads less often.
         room = BLOCK_BYTES if v.ndim == 1 else CACHE_BYTES
         for rows, block in self._blocks(shift, room):
             t = block @ v
-            out += block.T @ (t if middle is None else middle(rows, t))
+            part = block.T @ (t if middle is None else middle(rows, t))
+            # The first sum is the memory of all: fresh memory takes longer than a short product.
+            out = np.add(out, part, out=out) if rows.start else part
         return out
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:

@@ -218,7 +218,8 @@ def _contains_intercept(matrix: ScaledMatrix, basis: Array) -> bool:
     if basis.shape[1] == 0:
         return False
     ones = np.ones(matrix.shape[0]) if matrix.row is None else matrix.row
-    rest = ones - basis @ (basis.T @ ones)
+    rest = basis @ (basis.T @ ones)
+    rest -= ones
     return float(np.linalg.norm(rest)) <= 64 * EPS * float(np.linalg.norm(ones))
 
 

@@ -24,12 +24,15 @@ from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import norm
 from spgls.matrix.conjugate import column_lengths, descend
 from spgls.matrix.free_columns import Columns
+from spgls.matrix.pieces import cuts
 from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
 from spgls.matrix.spanned import spanning_columns
 from spgls.matrix.unit_columns import UnitColumns
 
 __all__ = ["BasisProjection", "Projection", "SolvedProjection"]
 
+#: Rows that are projected at a time.
+_PIECE = 2**16
 #: What is left along unit columns, over the length of what was projected, that is aimed at, unless
 #: four times the rounding of the products that measure it is more.
 _TARGET = 1e-13
@@ -85,8 +88,14 @@ class BasisProjection:
 
     def apply(self, t: Array) -> Array:
         """``P t``; what rounding left along the basis is removed once more."""
+        return self.remove(np.array(t))
+
+    def remove(self, t: Array) -> Array:
+        """``P t``, in the memory of ``t``."""
         for _ in range(2):
-            t = t - self.basis @ (self.basis.T @ t)
+            along = self.basis.T @ t
+            for rows in cuts(len(t), _PIECE):
+                t[rows] -= self.basis[rows] @ along
         return t
 
     def part(self, t: Vector) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 __all__ = ["DeviceRates", "Work"]
 
@@ -57,6 +58,8 @@ class Work:
         Cores where the data is, if not those of this process.
     parts : int
         Sums over parts of the rows that travel to be added up, each of the size of the whole.
+    room : float
+        Bytes that each core has for such sums, beside the data, if not those of this process.
     place : str
         Where that is, in words, and what a pass takes there.
     """
@@ -74,6 +77,7 @@ class Work:
     device: DeviceRates | None = None
     threads: int | None = None
     parts: int = 0
+    room: float = inf
     place: str = ""
 
     def of_columns(self, count: int) -> Work:

@@ -256,10 +256,9 @@ class GameData:
     @cached_property
     def _first_projection(self) -> tuple[BasisProjection | SolvedProjection, Array, Array]:
         """``P``, what it leaves of ``S^{1/2}[y, z]``, and free coefficients of what it removes."""
-        targets = times(self.root_weight, side_by_side(*self.centred, order="F"))
         (m, n), f = self.matrix.shape, len(self.layout.immutable)
         if not f or (takes_basis(self.matrix.work.of_columns(n - f)) and _has_room(m, f)):
-            return self._by_basis(targets)
+            return self._by_basis()
         self.check_finite()
         columns = FreeColumns.of(
             self.matrix,
@@ -268,15 +267,21 @@ class GameData:
             constant=self.layout.fit_intercept,
         )
         solved = SolvedProjection(columns)
-        left, free = solved.split(targets)
+        left, free = solved.split(self._targets())
         if solved.poor and _has_room(m, f):
-            return self._by_basis(targets)
+            return self._by_basis()
         return solved, left, free
 
-    def _by_basis(self, targets: Array) -> tuple[BasisProjection, Array, Array]:
+    def _by_basis(self) -> tuple[BasisProjection, Array, Array]:
+        # Before the targets, which are not needed to make it, take memory.
         projection = BasisProjection(self._basis())
-        left = projection.apply(targets) if projection.rank else targets
+        targets = self._targets()
+        left = projection.remove(targets) if projection.rank else targets
         return projection, left, np.zeros((0, 2))
+
+    def _targets(self) -> Array:
+        """``S^{1/2}[y, z]``."""
+        return times(self.root_weight, side_by_side(*self.centred, order="F"))
 
     def _basis(self) -> Array:
         """Orthonormal basis of ``S^{1/2}[1, X_immutable]``."""
@@ -289,7 +294,7 @@ class GameData:
             columns.append(fixed - fixed.mean(axis=0) if self.layout.fit_intercept else fixed)
         if not columns:
             return np.zeros((m, 0))
-        block = np.hstack(columns)
+        block = np.hstack(columns) if len(columns) > 1 else columns[0]
         return range_basis(times(self.root_weight, block))
 
     @cached_property

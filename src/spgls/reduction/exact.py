@@ -95,10 +95,13 @@ def moment_of(data: GameData, blocks: Iterable[tuple[Any, Matrix]]) -> Array:
     A number that is not finite shows in them; it is for the caller to look.
     """
     total = np.zeros((0, 0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Found before what stands beside the rows takes memory.
+        origin = data.origin.row
     for rows, block in blocks:
         weight = None if data.weight is None else data.weight[rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            moment = block.moment(data.beside(rows), weight, data.origin.row)
+            moment = block.moment(data.beside(rows), weight, origin)
             total = total + moment if total.size else moment
     y, z = data.centred
     if y is z:

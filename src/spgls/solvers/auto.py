@@ -161,8 +161,8 @@ def make_plan(
     if memory is None and max(exact.memory, krylov.memory) > _CHECKED:
         room = _free_memory(int(monotonic() / _FRESH))
     options = (
-        _option("spectral", f"decompose a matrix of order {min(m, n)} ({side})", exact, room),
-        _option("krylov", "multiply with the data until certified", krylov, room),
+        _option("spectral", f"decompose a matrix of order {min(m, n)} ({side})", exact, room, work),
+        _option("krylov", "multiply with the data until certified", krylov, room, work),
     )
     direct, iterative = options
     patience = 0
@@ -196,8 +196,8 @@ def _bearable(work: Work) -> float:
     return _SOON if work.columns <= work.rows else 0.0
 
 
-def _option(solver: str, how: str, cost: Cost, room: float) -> Option:
-    return Option(solver, how, cost.seconds, cost.memory, cost.memory <= _SHARE * room)
+def _option(solver: str, how: str, cost: Cost, room: float, work: Work) -> Option:
+    return Option(solver, how, cost.seconds, cost.memory, cost.fits(_SHARE * room, work))
 
 
 def _refuse(work: Work, options: tuple[Option, ...], room: float) -> None:
@@ -304,16 +304,20 @@ def check_memory(solver: Any, data: GameData, games: int, *, only: bool = False)
     if not isinstance(solver, Spectral) or _is_small(data):
         return
     work, cores = data.work, threads()
-    needed = spectral_cost(work, games, cores).memory
-    if needed <= _CHECKED or needed <= _SHARE * (room := available_memory()):
+    cost = spectral_cost(work, games, cores)
+    room = inf if cost.memory <= _CHECKED else available_memory()
+    if cost.fits(_SHARE * room, work):
         return
     advice = "Only this solver knows ranges: use fewer rows or columns, or pass numbers."
     if not only:
         other = krylov_cost(work, games, cores).memory
         advice = f"solver='krylov' would take {_bytes(other)}."
+    where, needed = "", cost.memory
+    if cost.there > work.room:
+        where, needed, room = " on each thread of a worker", cost.there, work.room
     raise MemoryError(
-        f"solver='spectral' would take {_bytes(needed)} of memory beyond X for {work.rows} rows "
-        f"and {work.columns} changeable columns, and {_bytes(room)} are free. {advice}"
+        f"solver='spectral' would take {_bytes(needed)} of memory{where} beyond X for {work.rows} "
+        f"rows and {work.columns} changeable columns, and {_bytes(room)} are free. {advice}"
     )
 
 

@@ -89,7 +89,7 @@ def _engine_of_sums(solver: Solver, data: GameData, games: int) -> Engine | None
     work, cores = data.matrix.work, threads()
     exact, krylov = spectral_cost(work, 1, cores), krylov_cost(work, 1, cores)
     longer = exact.seconds + (games - 1) * decomposition_seconds(n, cores) > games * krylov.seconds
-    return None if longer or exact.memory > available_memory() else "auto"
+    return "auto" if not longer and exact.fits(available_memory(), work) else None
 
 
 @np.errstate(all="ignore")

@@ -39,8 +39,9 @@ _FETCH, _ROW = 3.6e8, 2e-8
 _GAME, _FURTHER_GAME, _FURTHER_PROJECTION = 5e-4, 1e-4, 5e-4
 #: Seconds of a pass however small the data.
 _PASS = 1.3e-4
-#: Bytes a second of sums that travel from one process to another and are added up.
-_TRAVEL = 2e8
+#: Bytes a second of sums that travel from one process to another and are added up, and how many
+#: of them a core holds that adds up two.
+_TRAVEL, _SUMS = 2e8, 3.0
 #: Passes that a game takes on data of moderate condition, and more for each decade of games.
 _PASSES, _MORE_PASSES = 4.0, 4.0
 #: Factorisations of free columns on the way to a basis and its accuracy, and products with them in
@@ -57,10 +58,18 @@ _MEMORY_GROWTH, _GROWTH = 0.7, 0.9
 
 @dataclass(frozen=True)
 class Cost:
-    """Predicted seconds, and bytes of memory beyond the data."""
+    """Predicted seconds, and bytes of memory beyond the data.
+
+    ``there`` is what each core takes where the data is, if that is not this process.
+    """
 
     seconds: float
     memory: float
+    there: float = 0.0
+
+    def fits(self, free: float, work: Work) -> bool:
+        """Whether there is so much memory: free in this process, and where the data is."""
+        return self.memory <= free and self.there <= work.room
 
 
 def spectral_cost(work: Work, games: int, threads: int) -> Cost:
@@ -93,8 +102,9 @@ def spectral_cost(work: Work, games: int, threads: int) -> Cost:
     squares = 4.9 if m < n else 4.0
     memory = 8.0 * (squares * side**2 + (games + 4) * n + 3 * m) + 4.5e6 + fixed
     # Rows that have to come first are read for the sums, and for the losses.
-    wait = 2 * work.wait + 8.0 * work.parts * float(n + work.free) ** 2 / _TRAVEL
-    return Cost(reduce + wait + decompose + small, memory)
+    sums = 8.0 * float(n + work.free) ** 2 if work.parts and m >= n else 0.0
+    wait = 2 * work.wait + work.parts * sums / _TRAVEL
+    return Cost(reduce + wait + decompose + small, memory, _SUMS * sums)
 
 
 def decomposition_seconds(side: int, threads: int) -> float:

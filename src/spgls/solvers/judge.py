@@ -90,8 +90,8 @@ def _patience(data: GameData) -> int | None:
     work, cores = data.work, threads()
     cost = spectral_cost(work, 1, cores)
     own = _CAREFUL * (cost.seconds - _COUNTED * work.wait)
-    seconds, memory = own + _READS * work.wait, _CAREFUL * cost.memory
-    if own > _BEARABLE or memory > _SHARE * available_memory():
+    seconds = own + _READS * work.wait
+    if own > _BEARABLE or not cost.fits(_SHARE * available_memory() / _CAREFUL, work):
         return None
     if seconds < krylov_cost(work, 1, cores).seconds + _MORE_READS * work.wait:
         return 0

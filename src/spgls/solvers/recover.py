@@ -16,9 +16,12 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from spgls.base.far_array import far_of
 from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import dot
 from spgls.game.providers import Population, priced_norms
 from spgls.matrix import predictions
+from spgls.matrix.pieces import cuts
 from spgls.population.groups import Groups, Reached
 from spgls.reduction import Reduction
 from spgls.reduction.data import GameData
@@ -47,7 +50,8 @@ _REPRESENTABLE = 1e10
 _DIGITS = 1e-10
 #: and its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
-
+#: Rows whose errors are formed at a time.
+_PIECE = 2**16
 
 _NONE, _FIRST = np.arange(0), np.arange(1)
 
@@ -254,9 +258,19 @@ def squares_suffice(reduction: Reduction, points: Points, k: Vector, tol: float)
 
 
 def loss_of(data: GameData, reached: Reached, prediction: Vector) -> float:
-    """Mean over the groups of their sums of squares, measured on the data."""
-    error, gap = prediction - data.y, data.z - data.y
-    return sum(share * data.loss(s * error + c * gap) for share, s, c in reached.each())
+    """Mean over the groups of their sums of squares, measured on the data.
+
+    Rows are taken in pieces, since they may be all that this process holds of data elsewhere; on a
+    device all at once.
+    """
+    total, m = 0.0, len(prediction)
+    for rows in cuts(m, _PIECE if far_of(prediction) is None else m):
+        y, weight = data.y[rows], None if data.weight is None else data.weight[rows]
+        error, gap = prediction[rows] - y, data.z[rows] - y
+        for share, s, c in reached.each():
+            residual = s * error + c * gap
+            total += share * dot(residual, residual if weight is None else weight * residual)
+    return total
 
 
 def loss_rounding(

@@ -233,8 +233,11 @@ def added(parts: list[Any]) -> Any:
     """Sum of arrays, or of tuples of them."""
     if isinstance(parts[0], tuple):
         return tuple(added(list(some)) for some in zip(*parts, strict=True))
-    total = np.array(parts[0])
-    for part in parts[1:]:
+    if len(parts) == 1:
+        return parts[0]
+    # Fresh memory is what takes time in sums of long vectors, so it is asked for once.
+    total = np.add(parts[0], parts[1])
+    for part in parts[2:]:
         total += part
     return total
 

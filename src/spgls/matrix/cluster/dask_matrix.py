@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from spgls.matrix.cluster.running import (
     current_client,
     futures_in,
     keep,
+    places_of,
     run,
 )
 from spgls.matrix.dask_input import check_array, is_dask, is_dask_frame
@@ -77,20 +79,18 @@ class Chunks:
 
     @classmethod
     def of_array(cls, X: Any) -> Chunks:
-        """Of a Dask array, its graph optimised once for all passes; empty chunks are left out."""
+        """Of a Dask array, its graph optimised once for all passes."""
         import dask
 
         (best,) = dask.optimize(X)
         graph, futures = dict(best.__dask_graph__()), futures_in(X)
         keys = [key for (key,) in best.__dask_keys__()]
-        sizes = [int(size) for size in X.chunks[0]]
         held = all(key in futures or _is_data(graph.get(key)) for key in keys)
-        # A result on a worker is named by what stands for it.
-        some = [(futures.get(key, key), n) for key, n in zip(keys, sizes, strict=True) if n]
         return cls(
             graph,
-            [key for key, _ in some],
-            tuple(size for _, size in some),
+            # A result on a worker is named by what stands for it.
+            [futures.get(key, key) for key in keys],
+            tuple(int(size) for size in X.chunks[0]),
             int(X.shape[1]),
             held,
             tuple(futures.values()),
@@ -167,6 +167,7 @@ class DaskMatrix(BlockedMatrix):
         self._passes = 0
         self._own_client = chunks.futures[0].client if chunks.futures else None
         self._checked: Any = None
+        self._together: list[list[int]] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -212,7 +213,7 @@ class DaskMatrix(BlockedMatrix):
         (m, n), own = self.shape, self._looks[0].work
         share, chunks = m / own.rows, len(self._chunks.keys)
         client = self._client()
-        workers, cores = cluster_of(client)
+        workers, cores, limit = cluster_of(client)
         answer, task = (_ANSWER_HERE, _TASK_HERE) if client is None else (_ANSWER, _TASK)
         latency = answer + task * chunks + (0.0 if client is None else 16.0 * n * workers / _SEND)
         load = 0.0 if self.held else share * own.bytes / (_LOAD * workers)
@@ -234,6 +235,8 @@ class DaskMatrix(BlockedMatrix):
             wait=latency + load,
             threads=cores,
             parts=0 if client is None else chunks,
+            # Beside what a worker holds of the data, or loads of it.
+            room=max(limit - share * own.bytes / (cores if self.held else chunks), 0.0),
             place=place,
         )
 
@@ -403,7 +406,7 @@ class DaskMatrix(BlockedMatrix):
         """Row, column and value of an entry of the first chunk that has one."""
         starts = [piece.start for piece in self._chunks.rows]
         found: tuple[int, int, float] | None = self._sum(
-            "finite", at.chunk_non_finite, combine=at.first_found, each=starts
+            "finite", at.chunk_non_finite, combine=at.first_found, each=starts, ordered=True
         )
         return found
 
@@ -469,23 +472,43 @@ class DaskMatrix(BlockedMatrix):
         each: list[int] | None = None,
         lasting: bool = False,
         size: int | None = None,
+        ordered: bool = False,
     ) -> Any:
         """Do some work on every chunk, and add up what comes of it, in one graph.
 
-        ``size`` is that of a result in bytes, two columns by default.
+        ``size`` is that of a result in bytes, two columns by default. Large ones that are not
+        ``ordered`` are added up on each worker first, as far as is known where chunks are.
         """
         client = self._ready()
         layer, keys = self._tasks(verb, work, shared, cut, client, each=each, lasting=lasting)
         name, level = f"spgls-sum-{uuid4().hex}", 0
-        fan = _fan(16 * self.shape[1] if size is None else size)
+        size = 16 * self.shape[1] if size is None else size
+        fan, parts = _fan(size), [keys]
+        together = self._held_together(client) if size > _SMALL and not ordered else None
+        if together is not None:
+            parts = [[keys[number] for number in some] for some in together]
         while len(keys) > 1 or level == 0:
-            groups = [keys[k : k + fan] for k in range(0, len(keys), fan)]
+            groups = [some[k : k + fan] for some in parts for k in range(0, len(some), fan)]
             keys = [(name, level, number) for number in range(len(groups))]
             layer |= {key: (combine, group) for key, group in zip(keys, groups, strict=True)}
-            level += 1
+            parts, level = [keys], level + 1
         self._passes += 1
         (total,) = run(self._chunks.graph | layer, keys, client)
         return total
+
+    def _held_together(self, client: Any) -> list[list[int]] | None:
+        """Chunks that one worker holds, for each worker; None until all are held.
+
+        What is known stays: sums are then added in the same order whoever computes them later.
+        """
+        known = self._chunks
+        # Tasks on top of what is held go where that is, but are nowhere yet.
+        if self._together is None and client is not None and known.keys == list(known.futures):
+            places, groups = places_of(known.futures, client), defaultdict[str, list[int]](list)
+            for number, place in enumerate(places):
+                groups[place].append(number)
+            self._together = list(groups.values()) if all(places) else None
+        return self._together
 
     def _each(
         self,

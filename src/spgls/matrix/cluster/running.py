@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import CancelledError, Future
+from math import inf
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -20,6 +21,7 @@ __all__ = [
     "current_client",
     "futures_in",
     "keep",
+    "places_of",
     "run",
 ]
 
@@ -70,6 +72,16 @@ def keep(graph: dict[Any, Any], keys: list[Any], client: Any) -> dict[Any, Any]:
     if client is None:
         return dict(zip(keys, run(graph, keys, None), strict=True))
     return dict(zip(keys, _submit(graph, keys, client), strict=True))
+
+
+def places_of(futures: tuple[Any, ...], client: Any) -> list[str]:
+    """The worker that holds each result, one of them where several do; "" where nobody says."""
+    try:
+        holders = client.who_has(list(futures))
+    except Exception:
+        # Knowing it saves time; no answer depends on it.
+        return [""] * len(futures)
+    return [min(holders.get(future.key) or ("",)) for future in futures]
 
 
 def _submit(graph: dict[Any, Any], keys: list[Any], client: Any) -> list[Any]:
@@ -177,14 +189,17 @@ def check_workers(client: Any, version: str) -> None:
             )
 
 
-def cluster_of(client: Any) -> tuple[int, int]:
-    """Workers, and their threads together."""
+def cluster_of(client: Any) -> tuple[int, int, float]:
+    """Workers, their threads together, and the bytes that the one with least has for a thread."""
     if client is None:
         from spgls.base.machine import threads
 
-        return 1, threads()
+        return 1, threads(), inf
     try:
         threads_of = client.sync(client.scheduler.ncores, callback_timeout=_ANSWER)
+        told = client.scheduler_info()["workers"].values()
     except Exception:
-        return 1, 1
-    return max(len(threads_of), 1), max(sum(threads_of.values()), 1)
+        return 1, 1, inf
+    # Zero stands for no limit.
+    least = min(((one["memory_limit"] or inf) / one["nthreads"] for one in told), default=inf)
+    return max(len(threads_of), 1), max(sum(threads_of.values()), 1), least
