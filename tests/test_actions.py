@@ -14,6 +14,7 @@ from scipy.sparse.linalg import lsmr
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
+import spgls.matrix.change as change
 import spgls.matrix.combined as combined_columns
 import spgls.reduction.coordinates as coordinates
 from spgls import (
@@ -466,7 +467,7 @@ def test_long_chains_of_actions_are_the_same_game(monkeypatch, free, bounded):
     monkeypatch.setattr(coordinates, "_BLOCK", 0)
     monkeypatch.setattr(combined_columns, "_WIDE", 0)
     if not bounded:
-        monkeypatch.setattr(combined_columns, "_SWEEPS", 0)
+        monkeypatch.setattr(change, "_SWEEPS", 0)
     for solver in ("krylov", "spectral"):
         found = solve(X, y, y + 0.5, 0.5, feature_cost=cost, solver=solver)
         assert found.status.ok
@@ -507,10 +508,8 @@ def test_lengths_and_growth_are_bounds():
     rng = np.random.default_rng(6)
     rows = sp.csr_array(chained(50, rng).moves(50, None).factor)
     exact = np.zeros(50, dtype=bool)
-    by_entries = combined_columns.Change(
-        50, np.arange(50), rows, sp.csr_array(np.linalg.inv(rows.toarray()))
-    )
-    by_factors = combined_columns.Change(50, np.arange(50), rows)
+    by_entries = change.Change(50, np.arange(50), rows, sp.csr_array(np.linalg.inv(rows.toarray())))
+    by_factors = change.Change(50, np.arange(50), rows)
     lengths = rng.uniform(0.1, 10.0, 50)
     entries = np.abs(np.linalg.inv(rows.toarray()))
     bound = by_factors.lengths(lengths)
