@@ -7,16 +7,42 @@ a change of prediction is worth ``q = w'Kw`` to it, with ``K = B' diag(1/c) B``,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse as sp
 
 from spgls.base.types import Array, Vector
 
-__all__ = ["Cost", "Moves"]
+__all__ = ["Cost", "Moves", "Numbered"]
+
+
+@dataclass(frozen=True)
+class Numbered(Sequence[str]):
+    """Names of actions that have none: their numbers, written when they are asked for.
+
+    Parameters
+    ----------
+    count : int
+        How many actions there are.
+    """
+
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[str]: ...
+    def __getitem__(self, at: int | slice) -> str | Sequence[str]:
+        if isinstance(at, slice):
+            return [f"action {one}" for one in range(self.count)[at]]
+        return f"action {range(self.count)[at]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +55,13 @@ class Moves:
         What a unit of each action does to each column.
     cost : ndarray of shape (k,)
         Cost of a squared unit of each action; ``inf`` if nobody can take it.
-    names : tuple of k str
+    names : sequence of k str
         What the actions are called; empty where they are no more than a way to write ``K``.
     """
 
     effects: Any
     cost: Vector
-    names: tuple[str, ...] = ()
+    names: Sequence[str] = ()
 
     @property
     def columns(self) -> int:
@@ -48,7 +74,10 @@ class Moves:
         taken = np.flatnonzero(np.isfinite(self.cost))
         price = 1.0 / np.sqrt(self.cost[taken])
         if sp.issparse(self.effects):
-            return sp.csr_array(sp.diags_array(price) @ self.effects[taken])
+            rows = sp.csr_array(self.effects)
+            rows = rows.copy() if len(taken) == rows.shape[0] else rows[taken]
+            rows.data *= np.repeat(price, np.diff(rows.indptr))
+            return rows
         return price[:, None] * self.effects[taken]
 
     @cached_property

@@ -182,7 +182,15 @@ class Change:
         """``|E|' before``, or something larger; None if that is not known."""
         if self._forward is not None:
             return np.asarray(abs(self._forward).T @ before)
-        return _majorised(sp.csr_array(self._inverse), before)
+        diagonal, others = self._comparison
+        return _majorised(diagonal, others, before) if diagonal.all() else None
+
+    @cached_property
+    def _comparison(self) -> tuple[Vector, sp.csr_array]:
+        """Sizes of the diagonal of the inverse map, and of its other entries, transposed."""
+        sizes = sp.csr_array(abs(self._inverse))
+        diagonal = sizes.diagonal()
+        return diagonal, sp.csr_array((sizes - sp.diags_array(diagonal)).T)
 
     def _estimated(self, before: Vector, own: Vector) -> Vector:
         """A bound on ``|E|' before``, relative to ``own``, by an estimate of a norm."""
@@ -198,17 +206,13 @@ class Change:
         return 3.0 * float(onenormest(operator)) * own
 
 
-def _majorised(inverse: sp.csr_array, before: Vector) -> Vector | None:
+def _majorised(diagonal: Vector, others: sp.csr_array, before: Vector) -> Vector | None:
     """Something larger than ``|inverse^{-1}|' before``; None if none is found.
 
     Let ``C`` be the inverse map with all entries but the diagonal made negative, in size. Positive
     numbers ``y`` with ``C'y`` at least ``before``, and positive, are such a bound (Ostrowski).
     """
-    diagonal = np.abs(inverse.diagonal())
-    if not diagonal.all():
-        return None
     wanted = np.maximum(before, _SMALL * float(before.max(initial=0.0)))
-    others = sp.csr_array((abs(inverse) - sp.diags_array(diagonal)).T)
     y = wanted / diagonal
     for _ in range(_SWEEPS):
         spread = others @ y

@@ -25,6 +25,8 @@ __all__ = ["ChangedMatrix", "combine_columns", "whole_columns"]
 _FILL = 3.0
 #: Sparse data with more numbers than this, were it dense, has its columns bounded, or else sampled.
 _WIDE = 2e7
+#: So are those of data with no more than this share of entries, where the map is not known by its.
+_THIN = 0.1
 #: Number of samples, and the factor by which lengths are taken too long. A length is then too
 #: short with a probability below 1e-13.
 _SAMPLES, _SAFE = 16, 10.0
@@ -111,7 +113,9 @@ class ChangedMatrix(BlockedMatrix):
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
         """Squared lengths of the columns, or more: those of wide sparse data are not formed."""
         m, n = self.shape
-        if self.matrix.work.by_index and m * n > _WIDE:
+        work = self.matrix.work
+        thin = not self.change.explicit and work.entries < _THIN * m * n
+        if work.by_index and (thin or m * n > _WIDE):
             own = column_squares(self.matrix, weight, self._shift(shift))
             more = self.change.lengths(np.sqrt(own))
             if more is not None:

@@ -1,4 +1,4 @@
-"""Equations with a sparse matrix that is factorised once: narrow bands by LAPACK, others by SuperLU.
+"""Equations with a sparse matrix, factorised once: narrow bands by LAPACK, others by SuperLU.
 
 Neighbours that act on each other give bands, and a product with sparse data is short: ordering the
 columns of a band to save fill would take longer than all that is solved with it.
