@@ -94,6 +94,10 @@ class Change:
         data = np.append(own.data, np.ones(len(rest)))
         return sp.csr_array((data, (rows, columns)), shape=(self.size, self.size))
 
+    def entries(self) -> Array:
+        """``E`` as an array."""
+        return self.outwards(np.eye(self.size))
+
     def _on(self, v: Array, act: Any) -> Array:
         if self._everywhere:
             return np.asarray(act(np.ascontiguousarray(v, dtype=np.float64)))

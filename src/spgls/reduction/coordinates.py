@@ -30,7 +30,7 @@ from spgls.game.moves import Moves
 from spgls.matrix import Change, Matrix, column_squares, combine_columns, whole_columns
 from spgls.matrix.equations import factors_of
 
-__all__ = ["Coordinates", "coordinates_of"]
+__all__ = ["Coordinates", "coordinates_of", "coordinates_of_sums"]
 
 #: Joined actions and columns are factorised as a dense block of up to so many numbers,
 _BLOCK = 2e7
@@ -127,6 +127,23 @@ def coordinates_of(matrix: Matrix, moves: Moves, fit_intercept: bool) -> tuple[M
     if change.whole.any() and whole_columns(matrix, change.feeding):
         exact = exact | change.whole
     return told, Coordinates(moves, change, cost, origin, exact)
+
+
+def coordinates_of_sums(moves: Moves, squares: Vector, origin: Vector | None) -> Coordinates:
+    """Coordinates for columns of which only sums are left.
+
+    Parameters
+    ----------
+    moves : Moves
+        What providers can do.
+    squares : ndarray of shape (n,)
+        Squared lengths of the columns less the origin.
+    origin : ndarray of shape (n,), optional
+        What was subtracted from the rows; nothing without an intercept, which takes it up.
+    """
+    change, cost = _change(moves, lambda: _comparable(squares))
+    # Sums do not tell whether columns hold whole numbers.
+    return Coordinates(moves, change, cost, origin, change.alone)
 
 
 class _Block(NamedTuple):
