@@ -35,7 +35,6 @@ from spgls import (
     estimate_gamma,
     explain_solver,
     gamma_from_pull,
-    levers,
     make_attacked_scorer,
     movement,
     predict_attacked,
@@ -620,13 +619,9 @@ def test_refused_without_names():
         Actions({"sport": 3.0})
 
 
-def test_refused_where_columns_cannot_be_combined(insured):
+def test_actions_that_move_one_column_each_are_costs(insured):
     X, y = insured
-    with pytest.raises(ValueError, match="one number a feature where levers"):
-        levers(X, y, y - 5.0, 20.0, feature_cost=NAMED)
     sums = GameStatistics.from_data(X, y, y - 5.0)
-    with pytest.raises(ValueError, match="one number a feature where only sums"):
-        sums.solve(20.0, feature_cost=NAMED)
     one = Actions({"sport": {"bmi": -2.0}}, others=3.0)
     plain = sums.solve(20.0, feature_cost=[3.0, 0.25, *[3.0] * 5])
     np.testing.assert_allclose(sums.solve(20.0, feature_cost=one).coef, plain.coef)

@@ -193,13 +193,14 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         targets = self._read_targets(X, y, z, sample_weight)
         # Names are asked of X itself: scikit-learn does not know every version of every data frame.
+        given = as_matrix(targets.table, check_finite=False)
         matrix, layout = lay_out(
-            as_matrix(targets.table, check_finite=False),
+            given,
             read_cost(self.feature_cost, targets.table.shape[1], column_names(X)),
             fit_intercept=fit_intercept,
             avoids_null=read_null_space(self.null_space),
         )
-        data = GameData(matrix, targets.y, targets.z, targets.weight, layout, source=X)
+        data = GameData(matrix, targets.y, targets.z, targets.weight, layout, source=X, given=given)
         return data, targets.table
 
     def _game_on(self, sums: GameStatistics) -> GameSums:

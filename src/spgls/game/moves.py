@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import scipy.sparse as sp
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 
 __all__ = ["Cost", "Moves", "Numbered"]
 
@@ -120,6 +120,45 @@ class Moves:
     def amounts(self, coef: Vector) -> Vector:
         """How much of each action is taken per unit of step."""
         return np.asarray((self.effects @ coef) / self.cost)
+
+    def on(self, kept: np.ndarray) -> Moves:
+        """The same actions where only some of the columns count."""
+        return Moves(self.effects[:, kept], self.cost, self.names)
+
+    def dearer(self, columns: np.ndarray, *, forbidden: bool) -> Moves:
+        """Moves that cost more by how much they change some columns.
+
+        A change of column ``j`` by ``d_j`` costs ``d_j^2/K_jj`` more: twice as much as before where
+        nothing else matters. Or it is forbidden, and people move as they can without it.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            The columns.
+        forbidden : bool
+            Whether nobody may change them any more.
+        """
+        factor = sp.csr_array(self.factor)
+        own = factor[:, columns].toarray()
+        touched = np.flatnonzero(own.any(axis=1))
+        own, there = own[touched], factor[touched].toarray()
+        basis, sizes, turn = np.linalg.svd(own)
+        rank = int((sizes > 8 * max(own.shape) * EPS * sizes.max(initial=0.0)).sum())
+        if forbidden:
+            # What people can do without them.
+            there = basis[:, rank:].T @ there
+            there[:, columns] = 0.0
+        else:
+            # K' = K - K_J (K_JJ + D)^{-1} K_J', D the diagonal of K_JJ, is the square of a factor.
+            along = sizes[:rank, None] * turn[:rank]
+            worth = along.T @ along
+            inner = np.linalg.pinv(worth + np.diag(worth.diagonal()), hermitian=True)
+            less, within = np.linalg.eigh(along @ inner @ along.T)
+            shrunk = (within * (1.0 - np.sqrt(1.0 - less))) @ within.T
+            there = there - basis[:, :rank] @ (shrunk @ (basis[:, :rank].T @ there))
+        rest = np.delete(np.arange(factor.shape[0]), touched)
+        effects = sp.csr_array(sp.vstack([factor[rest], sp.csr_array(there)]))
+        return Moves(effects, np.ones(effects.shape[0]))
 
     def __repr__(self) -> str:
         k, n = self.effects.shape

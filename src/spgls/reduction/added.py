@@ -161,6 +161,15 @@ class Added(ABC):
         """The same with every column times a power of two."""
 
     @abstractmethod
+    def some(self, columns: np.ndarray) -> Self:
+        """The same of some of the columns of the data."""
+
+    def _with_beside(self, columns: np.ndarray) -> np.ndarray:
+        """Places of some columns, and of what stands beside them."""
+        n = self.columns
+        return np.append(columns, np.arange(n, n + 4))
+
+    @abstractmethod
     def emptied(self, columns: np.ndarray) -> Self:
         """The same with nothing in some columns, as wrong as before."""
 
@@ -374,6 +383,11 @@ class Moments(Added):
         """Roots of errors, which are those of squares."""
         return np.asarray(sqrt(EPS) * self.doubt)
 
+    def some(self, columns: np.ndarray) -> Moments:
+        """By the products of these alone."""
+        at = self._with_beside(columns)
+        return Moments(self.kept[np.ix_(at, at)], self.shift[at[:-1]], self.doubt[at], self.rows)
+
     def emptied(self, columns: np.ndarray) -> Moments:
         """Without their products."""
         kept = self.kept.copy()
@@ -499,6 +513,11 @@ class Factor(Added):
     def hidden(self) -> Vector:
         """The errors themselves."""
         return np.asarray(EPS * self.doubt)
+
+    def some(self, columns: np.ndarray) -> Factor:
+        """By the entries of these alone."""
+        at = self._with_beside(columns)
+        return Factor(self.kept[:, at], self.shift[at[:-1]], self.doubt[at], self.rows)
 
     def emptied(self, columns: np.ndarray) -> Factor:
         """Without their entries."""

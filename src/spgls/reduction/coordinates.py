@@ -213,8 +213,8 @@ def _joined(factor: sp.csr_array) -> list[tuple[np.ndarray, np.ndarray]]:
     """Columns that actions join to others, and those actions, group by group."""
     n, count = factor.shape[1], np.diff(factor.indptr)
     # Along an action each column is joined to the next.
-    within = np.ones(max(factor.nnz - 1, 0), dtype=bool)
-    within[factor.indptr[1:-1][count[:-1] > 0] - 1] = False
+    row = np.repeat(np.arange(len(count)), count)
+    within = row[1:] == row[:-1]
     pairs = factor.indices[:-1][within], factor.indices[1:][within]
     if not len(pairs[0]):
         return []
