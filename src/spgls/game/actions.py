@@ -92,7 +92,7 @@ class Actions:
             How errors call the data, and what of it has a name.
         """
         called, effects = self._read_effects(columns, names, table, part)
-        for at in np.flatnonzero(np.diff(effects.indptr) == 0):
+        for at in np.flatnonzero(np.diff(effects.indptr) == 0).tolist():
             raise ValueError(
                 f"effects must move something; action {called[at]!r} moves no feature. Drop it, or "
                 "say what it does."

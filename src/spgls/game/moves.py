@@ -26,14 +26,14 @@ class Numbered(Sequence[str]):
 
     Parameters
     ----------
-    count : int
+    length : int
         How many actions there are.
     """
 
-    count: int
+    length: int
 
     def __len__(self) -> int:
-        return self.count
+        return self.length
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -41,8 +41,8 @@ class Numbered(Sequence[str]):
     def __getitem__(self, at: slice) -> Sequence[str]: ...
     def __getitem__(self, at: int | slice) -> str | Sequence[str]:
         if isinstance(at, slice):
-            return [f"action {one}" for one in range(self.count)[at]]
-        return f"action {range(self.count)[at]}"
+            return [f"action {one}" for one in range(self.length)[at]]
+        return f"action {range(self.length)[at]}"
 
 
 @dataclass(frozen=True, eq=False)

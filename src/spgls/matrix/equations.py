@@ -77,9 +77,10 @@ def factors_of(matrix: sp.csr_array) -> Factors | None:
         one = _Triangle(_band(matrix, below, above), upper=below == 0)
         return None if one.singular else one
     try:
-        return splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A")
+        found: Factors = splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A")
     except RuntimeError:
         return None
+    return found
 
 
 def _band(matrix: sp.csr_array, below: int, above: int) -> Array:

@@ -148,7 +148,7 @@ class _Kink:
         rise, fall = float(high.slope), -float(low.slope)
         onwards = float(low.value - high.value) + rise * log(high.t / low.t)
         least = float(low.value) - fall * onwards / (rise + fall)
-        return min(low.value, high.value) - least <= 4 * EPS * abs(least)
+        return bool(min(low.value, high.value) - least <= 4 * EPS * abs(least))
 
     def meet(self) -> float:
         """Where to look next: just beyond where the two meet, or in the middle."""

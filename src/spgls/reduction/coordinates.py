@@ -377,7 +377,7 @@ def _matched(factor: sp.csr_array, unit: Vector) -> np.ndarray | None:
     _, first = np.unique(np.repeat(np.arange(len(count)), count)[at], return_index=True)
     pivot = factor.indices[at[first]].astype(np.intp)
     if np.bincount(pivot).max() == 1:
-        return pivot
+        return np.asarray(pivot)
     weight = sp.csr_array((1.0 + np.log(size.max() / size), factor.indices, factor.indptr))
     weight.resize(factor.shape)
     try:

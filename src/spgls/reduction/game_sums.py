@@ -46,11 +46,10 @@ def game_of_sums(
         As of a :class:`Layout`.
     """
     n = sums.columns
-    how = {"fit_intercept": fit_intercept, "avoids_null": avoids_null}
     if not isinstance(cost, Moves):
-        return GameSums(sums, Layout(n, cost, **how))
+        return GameSums(sums, Layout(n, cost, fit_intercept, avoids_null))
     if cost.diagonal is not None:
-        return GameSums(sums, Layout(n, cost.diagonal, moves=cost, **how))
+        return GameSums(sums, Layout(n, cost.diagonal, fit_intercept, avoids_null, cost))
     # An intercept takes up what was subtracted from the rows; without one nothing may be.
     own = sums if fit_intercept else sums.about(np.zeros(len(sums.shift)))
     origin = own.shift[:n] if fit_intercept else None
@@ -66,7 +65,7 @@ def game_of_sums(
         if origin is not None:
             origin = origin + made.change.back_across(constant)
         told, made = told.emptied(flat), replace(made, origin=origin, exact=empty)
-    layout = Layout(n, made.cost, moves=cost, coordinates=made, **how)
+    layout = Layout(n, made.cost, fit_intercept, avoids_null, cost, made)
     return GameSums(told.blurred(min(made.blur(told.sizes[:n]), 1.0)), layout)
 
 
