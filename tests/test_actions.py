@@ -635,15 +635,14 @@ def test_an_action_a_feature_takes_little_longer_than_costs():
     X, y, z, _ = wide(50_000, 20_000)
     rng = np.random.default_rng(1)
     actions, cost = chained(20_000, rng), rng.uniform(0.5, 2.0, 20_000)
-    # A dozen passes; where five are enough, factors of the map take longer than they do.
-    for told in (cost, actions):
-        assert solve(X, y, z, 1000.0, feature_cost=told).stats.passes >= 10
-    spent = []
-    for told in (cost, actions) * 3:
-        start = time.process_time()
-        assert solve(X, y, z, 1000.0, feature_cost=told).status.ok
-        spent.append(time.process_time() - start)
-    assert min(spent[1::2]) < 2.0 * min(spent[::2])
+    # A dozen passes, and as few as there are.
+    for gamma in (1000.0, 1.0):
+        spent = []
+        for told in (cost, actions) * 5:
+            start = time.process_time()
+            assert solve(X, y, z, gamma, feature_cost=told).status.ok
+            spent.append(time.process_time() - start)
+        assert min(spent[1::2]) < 2.0 * min(spent[::2])
 
 
 X3 = pd.DataFrame(np.eye(4, 3), columns=["bmi", "region_a", "region_b"])
