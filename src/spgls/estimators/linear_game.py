@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -44,7 +43,7 @@ from spgls.game.response import check_pull, shifted, strength_at
 from spgls.matrix import DaskMatrix, as_matrix
 from spgls.reduction.data import GameData, read_null_space
 from spgls.reduction.game_sums import GameSums
-from spgls.reduction.layout import Layout, lay_out, layout_of_sums
+from spgls.reduction.layout import lay_out
 from spgls.solvers import (
     Auto,
     Controls,
@@ -194,20 +193,20 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         targets = self._read_targets(X, y, z, sample_weight)
         # Names are asked of X itself: scikit-learn does not know every version of every data frame.
+        given = as_matrix(targets.table, check_finite=False)
         matrix, layout = lay_out(
-            as_matrix(targets.table, check_finite=False),
+            given,
             read_cost(self.feature_cost, targets.table.shape[1], column_names(X)),
             fit_intercept=fit_intercept,
             avoids_null=read_null_space(self.null_space),
         )
-        data = GameData(matrix, targets.y, targets.z, targets.weight, layout, source=X)
+        data = GameData(matrix, targets.y, targets.z, targets.weight, layout, source=X, given=given)
         return data, targets.table
 
-    def _layout(self, n: int, names: Sequence[str] | None) -> Layout:
-        """What columns that were added up mean, by their names where they have some."""
-        return layout_of_sums(
-            n,
-            read_cost(self.feature_cost, n, names),
+    def _game_on(self, sums: GameStatistics) -> GameSums:
+        """The game on rows that were added up, their columns by name where they have some."""
+        return sums.game(
+            read_cost(self.feature_cost, sums.n_features, sums.names),
             fit_intercept=check_flag(self.fit_intercept, "fit_intercept"),
             avoids_null=read_null_space(self.null_space),
         )
@@ -258,7 +257,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if known is not None:
             sums = known.decayed(terms.decay) + sums
         warn_of(self._doubts_of_sums(sums), adding=True)
-        game = sums.game(self._layout(sums.n_features, sums.names))
+        game = self._game_on(sums)
         plan, self.gamma_rule_ = terms.plan(game)
         (solution,) = play_sums(game, [plan.population], plan.ridge, plan.controls.tol)
         dtype = matrix.dtype if known is None else np.asarray(on_host(self.coef_)).dtype

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from spgls.base.frames import index_names, matching_columns, nameless
 from spgls.base.types import Vector
 from spgls.base.validation import as_numbers, check_number, describe
-from spgls.game.moves import Moves
+from spgls.game.moves import Moves, Numbered
 
 __all__ = ["Actions", "Switches"]
 
@@ -92,7 +92,7 @@ class Actions:
             How errors call the data, and what of it has a name.
         """
         called, effects = self._read_effects(columns, names, table, part)
-        for at in np.flatnonzero(np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0):
+        for at in np.flatnonzero(np.diff(effects.indptr) == 0).tolist():
             raise ValueError(
                 f"effects must move something; action {called[at]!r} moves no feature. Drop it, or "
                 "say what it does."
@@ -100,19 +100,20 @@ class Actions:
         cost = self._read_cost(called)
         rest = check_number(self.others, "others", above=0.0, infinite=True)
         if rest < math.inf:
-            untouched = np.flatnonzero(np.asarray(abs(effects).sum(axis=0)).ravel() == 0.0)
-            called += [f"x{j}" if names is None else names[j] for j in untouched.tolist()]
+            untouched = np.flatnonzero(np.bincount(effects.indices, minlength=columns) == 0)
+            rest_called = [f"x{j}" if names is None else names[j] for j in untouched.tolist()]
+            called = (*called, *rest_called)
             single = sp.csr_array(
                 (np.ones(len(untouched)), (np.arange(len(untouched)), untouched)),
                 shape=(len(untouched), columns),
             )
             effects = sp.csr_array(sp.vstack([effects, single]))
             cost = np.append(cost, np.full(len(untouched), rest))
-        return Moves(effects, cost, tuple(called))
+        return Moves(effects, cost, called)
 
     def _read_effects(
         self, columns: int, names: Sequence[str] | None, table: str, part: str
-    ) -> tuple[list[str], sp.csr_array]:
+    ) -> tuple[Sequence[str], sp.csr_array]:
         """Names of the actions, and their effects on each column."""
         given, labels = self.effects, None
         if hasattr(given, "columns") and hasattr(given, "index"):
@@ -129,14 +130,14 @@ class Actions:
                 for feature, change in one.items():
                     where = _column(action, feature, columns, names, table, part)
                     effects[at, where] += check_number(change, f"effects[{action!r}][{feature!r}]")
-            return [str(action) for action in given], sp.csr_array(effects)
+            return tuple(str(action) for action in given), _without_zeros(sp.csr_array(effects))
         rows = _table(given)
         if rows.shape[1] != columns:
             raise ValueError(
                 f"effects must have one entry per {part} of {table}, {columns}, in each row; got "
                 f"an array of shape {rows.shape}."
             )
-        return [f"action {at}" for at in range(rows.shape[0])], rows
+        return Numbered(rows.shape[0]), rows
 
     def _read_cost(self, called: Sequence[str]) -> Vector:
         """Cost of each action."""
@@ -251,5 +252,13 @@ def _table(effects: Any) -> sp.csr_array:
         raise ValueError("effects must hold at least one action; got none.")
     if not np.isfinite(rows.data).all():
         raise ValueError("effects must be finite; got numbers that are not.")
+    return _without_zeros(rows)
+
+
+def _without_zeros(rows: sp.csr_array) -> sp.csr_array:
+    """The same without entries of zero; what users pass stays as it is."""
+    if rows.data.all():
+        return rows
+    rows = rows.copy()
     rows.eliminate_zeros()
     return rows

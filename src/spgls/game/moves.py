@@ -7,16 +7,42 @@ a change of prediction is worth ``q = w'Kw`` to it, with ``K = B' diag(1/c) B``,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse as sp
 
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 
-__all__ = ["Cost", "Moves"]
+__all__ = ["Cost", "Moves", "Numbered"]
+
+
+@dataclass(frozen=True)
+class Numbered(Sequence[str]):
+    """Names of actions that have none: their numbers, written when they are asked for.
+
+    Parameters
+    ----------
+    length : int
+        How many actions there are.
+    """
+
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[str]: ...
+    def __getitem__(self, at: int | slice) -> str | Sequence[str]:
+        if isinstance(at, slice):
+            return [f"action {one}" for one in range(self.length)[at]]
+        return f"action {range(self.length)[at]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +55,13 @@ class Moves:
         What a unit of each action does to each column.
     cost : ndarray of shape (k,)
         Cost of a squared unit of each action; ``inf`` if nobody can take it.
-    names : tuple of k str
+    names : sequence of k str
         What the actions are called; empty where they are no more than a way to write ``K``.
     """
 
     effects: Any
     cost: Vector
-    names: tuple[str, ...] = ()
+    names: Sequence[str] = ()
 
     @property
     def columns(self) -> int:
@@ -48,7 +74,10 @@ class Moves:
         taken = np.flatnonzero(np.isfinite(self.cost))
         price = 1.0 / np.sqrt(self.cost[taken])
         if sp.issparse(self.effects):
-            return sp.csr_array(sp.diags_array(price) @ self.effects[taken])
+            rows = sp.csr_array(self.effects)
+            rows = rows.copy() if len(taken) == rows.shape[0] else rows[taken]
+            rows.data *= np.repeat(price, np.diff(rows.indptr))
+            return rows
         return price[:, None] * self.effects[taken]
 
     @cached_property
@@ -91,6 +120,45 @@ class Moves:
     def amounts(self, coef: Vector) -> Vector:
         """How much of each action is taken per unit of step."""
         return np.asarray((self.effects @ coef) / self.cost)
+
+    def on(self, kept: np.ndarray) -> Moves:
+        """The same actions where only some of the columns count."""
+        return Moves(self.effects[:, kept], self.cost, self.names)
+
+    def dearer(self, columns: np.ndarray, *, forbidden: bool) -> Moves:
+        """Moves that cost more by how much they change some columns.
+
+        A change of column ``j`` by ``d_j`` costs ``d_j^2/K_jj`` more: twice as much as before where
+        nothing else matters. Or it is forbidden, and people move as they can without it.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            The columns.
+        forbidden : bool
+            Whether nobody may change them any more.
+        """
+        factor = sp.csr_array(self.factor)
+        own = factor[:, columns].toarray()
+        touched = np.flatnonzero(own.any(axis=1))
+        own, there = own[touched], factor[touched].toarray()
+        basis, sizes, turn = np.linalg.svd(own)
+        rank = int((sizes > 8 * max(own.shape) * EPS * sizes.max(initial=0.0)).sum())
+        if forbidden:
+            # What people can do without them.
+            there = basis[:, rank:].T @ there
+            there[:, columns] = 0.0
+        else:
+            # K' = K - K_J (K_JJ + D)^{-1} K_J', D the diagonal of K_JJ, is the square of a factor.
+            along = sizes[:rank, None] * turn[:rank]
+            worth = along.T @ along
+            inner = np.linalg.pinv(worth + np.diag(worth.diagonal()), hermitian=True)
+            less, within = np.linalg.eigh(along @ inner @ along.T)
+            shrunk = (within * (1.0 - np.sqrt(1.0 - less))) @ within.T
+            there = there - basis[:, :rank] @ (shrunk @ (basis[:, :rank].T @ there))
+        rest = np.delete(np.arange(factor.shape[0]), touched)
+        effects = sp.csr_array(sp.vstack([factor[rest], sp.csr_array(there)]))
+        return Moves(effects, np.ones(effects.shape[0]))
 
     def __repr__(self) -> str:
         k, n = self.effects.shape

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from spgls.matrix.blocks import BlockedMatrix, RowBlocks, blocks_of
+from spgls.matrix.change import Change
 from spgls.matrix.cluster import DaskMatrix, dask_matrix, in_chunks
-from spgls.matrix.combined import Change, combine_columns, whole_columns
+from spgls.matrix.combined import combine_columns, whole_columns
 from spgls.matrix.convert import as_matrix, device_of, refuse_matrix_object, refuse_non_finite
 from spgls.matrix.dask_input import check_lazy_vector, is_dask, is_lazy
 from spgls.matrix.dense import DenseMatrix

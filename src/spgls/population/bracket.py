@@ -21,6 +21,8 @@ __all__ = ["Bracket", "cubic", "cubic_root", "refine", "refine_many"]
 _MAX_STEPS = 80
 #: Newton steps below this are rounding if they do not shrink.
 _ROUNDING = 1e-12
+#: How close to an end of a bracket, in units of its width, a kink may be looked for.
+_NEAR = 1e-3
 
 
 class Bracket(NamedTuple):
@@ -96,14 +98,79 @@ def refine(
     here : Section
         Where to start.
     """
-    bracket = Bracket(left, right, inf, False)
+    bracket, kink = Bracket(left, right, inf, False), _Kink()
     for _ in range(_MAX_STEPS):
         bracket, step, ended, _ = bracket.advance(here)
+        kink.note(here)
         if ended:
             return here
+        if not bracket.newton and kink.between:
+            if kink.found:
+                return kink.high
+            step = log(kink.meet() / here.t)
         here = evaluate(*_next(here, step))
     # Steps used up at the foot of a flat stretch: the last point on it.
     return evaluate(bracket.right, here.mu) if here.slope < -here.noise else here
+
+
+class _Kink:
+    """A minimum where the slope jumps, between points on either side of it.
+
+    Newton's method for the slope is of no use there. But what the loss would be on either side,
+    were it smooth, tells where the two meet.
+    """
+
+    low: Section
+    high: Section
+
+    def __init__(self) -> None:
+        self._sides: set[bool] = set()
+        self._width, self._steps = inf, 0
+
+    def note(self, here: Section) -> None:
+        """Take note of a point, on the side that its slope tells."""
+        beyond = bool(here.slope >= -here.noise)
+        self._sides.add(beyond)
+        if beyond:
+            self.high = here
+        else:
+            self.low = here
+
+    @property
+    def between(self) -> bool:
+        """Whether there are points on both sides whose slopes are more than rounding."""
+        return len(self._sides) == 2 and self.high.slope > self.high.noise
+
+    @property
+    def found(self) -> bool:
+        """Whether the loss has no room left to fall, if it is convex: then by both tangents."""
+        low, high = self.low, self.high
+        rise, fall = float(high.slope), -float(low.slope)
+        onwards = float(low.value - high.value) + rise * log(high.t / low.t)
+        least = float(low.value) - fall * onwards / (rise + fall)
+        return bool(min(low.value, high.value) - least <= 4 * EPS * abs(least))
+
+    def meet(self) -> float:
+        """Where to look next: just beyond where the two meet, or in the middle."""
+        low, high = self.low, self.high
+        width = log(high.t / low.t)
+        self._steps += 1
+        if self._steps % 3 == 0:
+            slow, self._width = width > self._width / 8, width
+            if slow:
+                return float(low.t) * exp(width / 2)
+        # By their curvatures too, in a few steps of Newton's method from where tangents meet.
+        x = 0.5 * width
+        for _ in range(4):
+            y = x - width
+            gap = low.value + x * (low.slope + x * low.curvature / 2)
+            gap -= high.value + y * (high.slope + y * high.curvature / 2)
+            x -= gap / (low.slope + x * low.curvature - high.slope - y * high.curvature)
+            if not 0.0 < x < width:
+                return float(low.t) * exp(width / 2)
+        # So close to an end that the other side is not yet known well: on to there.
+        x = min(max(x, _NEAR * width), (1 - _NEAR) * width)
+        return float(low.t) * exp(x)
 
 
 def refine_many(

@@ -62,7 +62,10 @@ class Places(NamedTuple):
     def take(self, rows: np.ndarray, place: Vector, here: Links) -> None:
         """Take what is better."""
         worst = here.value + here.over
-        better = worst < self.worst[rows]
+        # Of equal ones that of the worse mixture, whose derivatives are those of the worst loss.
+        apart = worst - self.worst[rows]
+        alike = (abs(apart) <= here.noise) & (here.over < self.over[rows])
+        better = (apart < -here.noise) | alike
         some = rows[better]
         self.primal[some], self.worst[some] = place[better], worst[better]
         self.over[some], self.bend[some] = here.over[better], here.bend[better]

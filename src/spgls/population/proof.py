@@ -9,7 +9,7 @@ import numpy as np
 from spgls.base.types import Vector
 from spgls.population.bound import between, crude_end, crude_start, end_bound, taylor_bound
 from spgls.population.search import Search
-from spgls.population.section import Dual, Section
+from spgls.population.section import LOOSE, Dual, Section
 
 __all__ = ["prove"]
 
@@ -72,9 +72,14 @@ def prove(search: Search, max_intervals: int) -> tuple[float, int, bool]:
 
 def _improve(search: Search, low: Vector, high: Vector, value: Vector, margin: Vector) -> None:
     """Search again where the Lagrangian shows less than the best value known."""
-    at_most = value + np.maximum(margin, search.gap / 8)
-    i = int(at_most.argmin())
-    if at_most[i] < min(search.best_value, search.infinity):
+    known, more = min(search.best_value, search.infinity), np.maximum(margin, search.gap / 8)
+    some = np.flatnonzero(value + more < known)
+    if not some.size:
+        return
+    # It may lie below the loss where its multiplier keeps away from a pole.
+    loss = search.evaluate(np.sqrt(low[some]) * np.sqrt(high[some]), LOOSE).value + more[some]
+    i = int(some[loss.argmin()])
+    if loss.min() < known:
         search.look_near(float(low[i]), float(high[i]))
 
 

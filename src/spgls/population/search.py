@@ -109,6 +109,7 @@ class Search:
         (left, right), (mu, mu_right), (f, f_right), (df, df_right) = (
             part[i : i + 2].tolist() for part in ends
         )
+        here = None
         if f < 0.0 < f_right and min(df, df_right, mu, mu_right) > 0.0:
             width = log(right / left)
             part, rise = cubic_root(f, f_right, width * df, width * df_right)
@@ -117,6 +118,11 @@ class Search:
             if smooth and 0.5 * rise < width * here.curvature < 2.0 * rise:
                 self._refine(left, right, here)
                 return
+        if not self.sections.alone:
+            # Where the worst of several changes it bends sharply; a second minimum in the cell
+            # shows in the proof.
+            self._refine(left, right, here or self.evaluate(right, guess=mu_right))
+            return
         # Not as smooth as the ends look: two minima may share the cell, so come from both.
         self._refine(left, right, self.evaluate(right, guess=mu_right))
         self._refine(left, right, self.evaluate(left, guess=mu))

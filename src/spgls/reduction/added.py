@@ -24,6 +24,7 @@ from spgls.reduction.columns import (
     reduce_squares,
     reduce_triangle,
 )
+from spgls.reduction.coordinates import Coordinates
 from spgls.reduction.layout import Layout
 from spgls.reduction.rounding import kappa_of_factor, kappa_of_sums
 from spgls.reduction.sums import Account, Origin, few_rows_with, triangle
@@ -158,6 +159,75 @@ class Added(ABC):
     @abstractmethod
     def rescaled(self, factors: Vector) -> Self:
         """The same with every column times a power of two."""
+
+    @abstractmethod
+    def some(self, columns: np.ndarray) -> Self:
+        """The same of some of the columns of the data."""
+
+    def _with_beside(self, columns: np.ndarray) -> np.ndarray:
+        """Places of some columns, and of what stands beside them."""
+        n = self.columns
+        return np.append(columns, np.arange(n, n + 4))
+
+    @abstractmethod
+    def emptied(self, columns: np.ndarray) -> Self:
+        """The same with nothing in some columns, as wrong as before."""
+
+    def flat(self, columns: np.ndarray, about: Vector) -> np.ndarray:
+        """Which of some columns are no more than rounding, less a number each.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Some columns.
+        about : ndarray of shape (n,)
+            Numbers for all of them.
+        """
+        found = []
+        for at in columns.tolist():
+            combination = np.zeros(len(self.doubt))
+            combination[at], combination[-1] = 1.0, -about[at]
+            value, rounding = self.square(combination)
+            found.append(value <= rounding)
+        return np.asarray(columns[found], dtype=np.intp)
+
+    @abstractmethod
+    def _product(self, entries: Array) -> Array:
+        """The sums, with columns combined by a matrix."""
+
+    @abstractmethod
+    def _together(self, *doubts: Vector) -> Vector:
+        """How wrong sums are for several reasons at once."""
+
+    @abstractmethod
+    def _doubt_of(self, share: float, sizes: Vector) -> Vector:
+        """How wrong sums are whose columns are wrong by a share of given sizes."""
+
+    def combined(self, coordinates: Coordinates) -> Self:
+        """The same with columns combined.
+
+        A combined column is as wrong as what it is made of, by as much of it as there is.
+
+        Parameters
+        ----------
+        coordinates : Coordinates
+            How; its origin is the shift of these sums.
+        """
+        n, change = self.columns, coordinates.change
+        entries = change.entries()
+        sizes = np.abs(entries).T
+        shift = np.append(np.zeros(n), self.shift[n:])
+        told = replace(self, kept=self._product(entries), shift=shift)
+        doubt, rounded = self.doubt.copy(), np.zeros(n + 4)
+        doubt[:n] = sizes @ doubt[:n]
+        rounded[:n] = np.where(coordinates.exact, 0.0, sizes @ self.sizes[:n])
+        more = self._doubt_of((change.terms + 2.0) * EPS, rounded)
+        return replace(told, doubt=self._together(doubt, more))
+
+    def blurred(self, share: float) -> Self:
+        """The same where columns are wrong by a share of their lengths to begin with."""
+        own = np.append(self.sizes[: self.columns], np.zeros(4))
+        return replace(self, doubt=self._together(self.doubt, self._doubt_of(share, own)))
 
     @property
     def columns(self) -> int:
@@ -313,6 +383,31 @@ class Moments(Added):
         """Roots of errors, which are those of squares."""
         return np.asarray(sqrt(EPS) * self.doubt)
 
+    def some(self, columns: np.ndarray) -> Moments:
+        """By the products of these alone."""
+        at = self._with_beside(columns)
+        return Moments(self.kept[np.ix_(at, at)], self.shift[at[:-1]], self.doubt[at], self.rows)
+
+    def emptied(self, columns: np.ndarray) -> Moments:
+        """Without their products."""
+        kept = self.kept.copy()
+        kept[columns] = 0.0
+        kept[:, columns] = 0.0
+        return replace(self, kept=kept)
+
+    def _product(self, entries: Array) -> Array:
+        n, kept = len(entries), self.kept.copy()
+        kept[:n] = entries.T @ kept[:n]
+        kept[:, :n] = kept[:, :n] @ entries
+        return np.asarray((kept + kept.T) / 2)
+
+    def _together(self, *doubts: Vector) -> Vector:
+        return np.asarray(np.sqrt(np.square(doubts).sum(axis=0)))
+
+    def _doubt_of(self, share: float, sizes: Vector) -> Vector:
+        # A product is wrong by the shares of both its columns, and by their product.
+        return sqrt(3.0 * share / EPS) * sizes
+
     def rescaled(self, factors: Vector) -> Moments:
         """Rows and columns times them."""
         # One after the other: the product of two factors may be no number.
@@ -418,6 +513,28 @@ class Factor(Added):
     def hidden(self) -> Vector:
         """The errors themselves."""
         return np.asarray(EPS * self.doubt)
+
+    def some(self, columns: np.ndarray) -> Factor:
+        """By the entries of these alone."""
+        at = self._with_beside(columns)
+        return Factor(self.kept[:, at], self.shift[at[:-1]], self.doubt[at], self.rows)
+
+    def emptied(self, columns: np.ndarray) -> Factor:
+        """Without their entries."""
+        kept = self.kept.copy()
+        kept[:, columns] = 0.0
+        return replace(self, kept=kept)
+
+    def _product(self, entries: Array) -> Array:
+        n, kept = len(entries), self.kept.copy()
+        kept[:, :n] = kept[:, :n] @ entries
+        return kept
+
+    def _together(self, *doubts: Vector) -> Vector:
+        return np.asarray(np.sum(doubts, axis=0))
+
+    def _doubt_of(self, share: float, sizes: Vector) -> Vector:
+        return share / EPS * sizes
 
     def rescaled(self, factors: Vector) -> Factor:
         """Columns times them."""

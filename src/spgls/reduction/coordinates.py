@@ -14,24 +14,32 @@ factors of its inverse, ``w -> (v, w_rest)``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular
 from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
+from scipy.sparse.linalg import LinearOperator, onenormest
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.game.moves import Moves
 from spgls.matrix import Change, Matrix, column_squares, combine_columns, whole_columns
+from spgls.matrix.equations import factors_of
 
-__all__ = ["Coordinates", "coordinates_of"]
+__all__ = ["Coordinates", "coordinates_of", "coordinates_of_sums"]
 
 #: Joined actions and columns are factorised as a dense block of up to so many numbers,
 _BLOCK = 2e7
 #: with so many multiplications.
 _WORK = 2e10
+#: Up to so many joined columns they always are, if there is an action for each;
+_FEW = 64
+#: beyond that where actions have more effects than this times the columns.
+_SPARSE = 8
 #: Ulps by which weights of a free direction may miss whole numbers that they should be.
 _SNAP = 64 * EPS
 #: Rounding of a combination, in ulps of its terms times the root of their number.
@@ -107,75 +115,161 @@ def coordinates_of(matrix: Matrix, moves: Moves, fit_intercept: bool) -> tuple[M
     fit_intercept : bool
         Whether there is an intercept, which takes up what is subtracted from all rows.
     """
-    shift = matrix.typical_row(None) if fit_intercept else None
-    squares = column_squares(matrix, None, shift)
-    lengths = np.sqrt(np.where(np.isfinite(squares), squares, 1.0))
-    change, cost = _change(moves, np.maximum(lengths, _TINY * (lengths.max(initial=0.0) or 1.0)))
-    known = squares if shift is None else None
-    told, origin = combine_columns(matrix, change, fit_intercept, known)
+
+    @cache
+    def lengths() -> Vector:
+        shift = matrix.typical_row(None) if fit_intercept else None
+        return _comparable(column_squares(matrix, None, shift))
+
+    change, cost = _change(moves, lengths)
+    told, origin = combine_columns(matrix, change, fit_intercept)
     exact = change.alone
     if change.whole.any() and whole_columns(matrix, change.feeding):
         exact = exact | change.whole
     return told, Coordinates(moves, change, cost, origin, exact)
 
 
+def coordinates_of_sums(moves: Moves, squares: Vector, origin: Vector | None) -> Coordinates:
+    """Coordinates for columns of which only sums are left.
+
+    Parameters
+    ----------
+    moves : Moves
+        What providers can do.
+    squares : ndarray of shape (n,)
+        Squared lengths of the columns less the origin.
+    origin : ndarray of shape (n,), optional
+        What was subtracted from the rows; nothing without an intercept, which takes it up.
+    """
+    change, cost = _change(moves, lambda: _comparable(squares))
+    # Sums do not tell whether columns hold whole numbers.
+    return Coordinates(moves, change, cost, origin, change.alone)
+
+
 class _Block(NamedTuple):
-    """Some joined columns: their pivots among them, the inverse map and the map."""
+    """Some joined columns: their pivots among them, the inverse map and the map if it is known."""
 
     pivots: np.ndarray
     inverse: Array | sp.csr_array
     forward: Array | None
 
 
-def _change(moves: Moves, lengths: Vector) -> tuple[Change, Vector]:
-    """The map, and what its coordinates cost; ``lengths`` of columns make them comparable."""
+def _comparable(squares: Vector) -> Vector:
+    """Lengths of columns by their squares, such that they can be compared."""
+    lengths = np.sqrt(np.where(np.isfinite(squares), squares, 1.0))
+    return np.maximum(lengths, _TINY * (lengths.max(initial=0.0) or 1.0))
+
+
+def _change(moves: Moves, lengths: Callable[[], Vector]) -> tuple[Change, Vector]:
+    """The map, and what its coordinates cost; lengths of columns, where it depends on them."""
     factor, n = sp.csr_array(moves.factor), moves.columns
     factor.eliminate_zeros()
     k = factor.shape[0]
-    pattern = sp.csr_array((np.ones(factor.nnz), factor.indices, factor.indptr), shape=(k, n))
-    joined = sp.block_array([[None, pattern], [pattern.T, None]]) if k else sp.csr_array((n, n))
-    _, label = connected_components(joined, directed=False)
-    action, column = label[:k], label[k:]
-    size = np.bincount(column, minlength=label.max(initial=0) + 1)
+    squares = np.bincount(factor.indices, np.square(factor.data), minlength=n)
     with np.errstate(divide="ignore"):
-        cost = 1.0 / np.asarray((factor * factor).sum(axis=0)).ravel()
-    # Columns in the order of what they are joined to.
-    where = np.flatnonzero(size[column] > 1)
-    where = where[np.argsort(column[where], kind="stable")]
-    starts = np.flatnonzero(np.diff(column[where], prepend=-1))
-    groups = np.split(where, starts[1:]) if len(where) else []
-    by_action = np.argsort(action, kind="stable")
-    first = np.searchsorted(action[by_action], np.arange(len(size) + 1))
-    inverse, forward = [], []
-    for group in groups:
-        own = column[group[0]]
-        rows = by_action[first[own] : first[own + 1]]
-        block = _block(factor[rows][:, group], 1.0 / lengths[group])
-        cost[group] = np.inf
-        cost[group[block.pivots]] = 1.0
-        inverse.append(block.inverse)
-        forward.append(block.forward)
-    if not groups:
+        cost = 1.0 / squares
+    joined = _joined(factor)
+    if not joined:
         empty = sp.csr_array((0, 0))
         return Change(n, _NOWHERE, empty, empty), cost
-    explicit = all(one is not None for one in forward)
-    return (
-        Change(
-            n,
-            where,
-            sp.csr_array(sp.block_diag(inverse)),
-            sp.csr_array(sp.block_diag(forward)) if explicit else None,
-        ),
-        cost,
+    blocks = []
+    for group, rows in joined:
+        own = factor if len(rows) == k and len(group) == n else factor[rows][:, group]
+        block = _block(own, partial(_units, lengths, group))
+        cost[group] = np.inf
+        cost[group[block.pivots]] = 1.0
+        blocks.append(block)
+    where = np.concatenate([group for group, _ in joined])
+    return Change(n, where, *_assembled(blocks)), cost
+
+
+def _units(lengths: Callable[[], Vector], group: np.ndarray) -> Vector:
+    return np.asarray(1.0 / lengths()[group])
+
+
+def _assembled(blocks: list[_Block]) -> tuple[sp.csr_array, sp.csr_array | None]:
+    """The inverse map and the map of all groups; the latter by its entries for all, or for none."""
+    if len(blocks) == 1:
+        inverse, forward = sp.csr_array(blocks[0].inverse), blocks[0].forward
+        return inverse, None if forward is None else sp.csr_array(forward)
+    inverse = sp.csr_array(sp.block_diag([one.inverse for one in blocks]))
+    if all(one.forward is None for one in blocks):
+        return inverse, None
+    entries = [_entries(one) for one in blocks]
+    known = all(one is not None for one in entries)
+    return inverse, sp.csr_array(sp.block_diag(entries)) if known else None
+
+
+def _entries(block: _Block) -> Array | None:
+    """The map of a group; None where it would be too large."""
+    n = block.inverse.shape[0]
+    if block.forward is not None or n * n > _BLOCK:
+        return block.forward
+    factors = factors_of(sp.csr_array(block.inverse))
+    return None if factors is None else factors.solve(np.eye(n))
+
+
+def _joined(factor: sp.csr_array) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Columns that actions join to others, and those actions, group by group."""
+    n, count = factor.shape[1], np.diff(factor.indptr)
+    # Along an action each column is joined to the next.
+    row = np.repeat(np.arange(len(count)), count)
+    within = row[1:] == row[:-1]
+    pairs = factor.indices[:-1][within], factor.indices[1:][within]
+    if not len(pairs[0]):
+        return []
+    links = sp.coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n))
+    _, label = connected_components(links.tocsr(), directed=False)
+    size = np.bincount(label)
+    taken = np.flatnonzero(count)
+    action = label[factor.indices[factor.indptr[taken]]]
+    if size.max() == n:
+        return [(np.arange(n), taken)]
+    where = np.flatnonzero(size[label] > 1)
+    where = where[np.argsort(label[where], kind="stable")]
+    starts = np.flatnonzero(np.diff(label[where], prepend=-1))
+    taken = taken[np.argsort(action, kind="stable")]
+    first = np.searchsorted(np.sort(action), np.arange(len(size) + 1))
+    groups = np.split(where, starts[1:])
+    own = (label[group[0]] for group in groups)
+    return [
+        (group, taken[first[at] : first[at + 1]]) for group, at in zip(groups, own, strict=True)
+    ]
+
+
+def _block(factor: sp.csr_array, units: Callable[[], Vector]) -> _Block:
+    """Coordinates of columns that actions join; a column is in as many units as ``units`` says."""
+    k, n = factor.shape
+    dense = k * n <= _BLOCK and min(k, n) ** 2 * max(k, n) <= _WORK
+    few = n <= (_FEW if k == n else _SMALL)
+    if dense and (few or k > n or factor.nnz > _SPARSE * n):
+        return _dense_block(factor.toarray(), units())
+    # Where every column is a pivot it does not matter which action has which.
+    found = _sparse_block(factor, np.ones(n) if k == n else units())
+    if found is not None and not (dense and _doubtful(found.inverse)):
+        return found
+    if dense:
+        return _dense_block(factor.toarray(), units())
+    raise ValueError(
+        f"feature_cost has {k} actions that join {n} columns and depend on each other, which is "
+        "too much for a dense factorisation. Merge or drop actions that others can replace."
     )
 
 
-def _block(factor: sp.csr_array, unit: Vector) -> _Block:
-    """Coordinates of columns that actions join; a column is in as many units as ``unit`` says."""
-    k, n = factor.shape
-    if k * n <= _BLOCK and min(k, n) ** 2 * max(k, n) <= _WORK:
-        return _dense_block(factor.toarray(), unit)
-    return _sparse_block(factor, unit)
+def _doubtful(inverse: sp.csr_array) -> bool:
+    """Whether actions depend on each other, or nearly so."""
+    factors = factors_of(inverse)
+    if factors is None:
+        return True
+    n = inverse.shape[0]
+    operator = LinearOperator(
+        (n, n),
+        matvec=lambda v: factors.solve(np.ravel(v)),
+        rmatvec=lambda v: factors.solve(np.ravel(v), trans="T"),
+        dtype=np.float64,
+    )
+    size = float(np.bincount(inverse.indices, np.abs(inverse.data)).max())
+    return not onenormest(operator) * size < 1.0 / _CLEAR
 
 
 def _dense_block(factor: Array, unit: Vector) -> _Block:
@@ -249,28 +343,44 @@ def _centre(forward: Array, inverse: Array, pivots: np.ndarray, rest: np.ndarray
     inverse[rest] += along @ inverse[pivots]
 
 
-def _sparse_block(factor: sp.csr_array, unit: Vector) -> _Block:
-    """By the inverse map alone: its rows are actions, and a free column each for the others."""
+def _sparse_block(factor: sp.csr_array, unit: Vector) -> _Block | None:
+    """By the inverse map alone: its rows are actions, and a free column each for the others.
+
+    None where the pattern of the actions shows that they depend on each other.
+    """
     k, n = factor.shape
-    # A pivot for each action, such that the map can be inverted, and as large as can be.
-    weight = sp.csr_array(abs(factor) @ sp.diags_array(unit))
-    weight.data = 1.0 + np.log(weight.data.max() / weight.data)
-    try:
-        pivot = min_weight_full_bipartite_matching(weight)[1] if k <= n else None
-    except ValueError:
-        pivot = None
+    pivot = _matched(factor, unit) if k <= n else None
     if pivot is None:
-        raise ValueError(
-            f"feature_cost has {k} actions that join {n} columns and depend on each other, which "
-            "is too much for a dense factorisation. Merge or drop actions that others can replace."
-        ) from None
-    rows = sp.coo_array(factor)
+        return None
+    count = np.diff(factor.indptr)
+    if k == n and (pivot == np.arange(n)).all():
+        return _Block(pivot, factor, None)
     rest = np.delete(np.arange(n), pivot)
+    rows = np.append(np.repeat(pivot, count), rest)
     inverse = sp.csr_array(
         (
-            np.append(rows.data, np.ones(len(rest))),
-            (np.append(pivot[rows.row], rest), np.append(rows.col, rest)),
+            np.append(factor.data, np.ones(len(rest))),
+            (rows, np.append(factor.indices, rest)),
         ),
         shape=(n, n),
     )
     return _Block(np.sort(pivot), inverse, None)
+
+
+def _matched(factor: sp.csr_array, unit: Vector) -> np.ndarray | None:
+    """A pivot for each action, such that the map can be inverted, and as large as can be."""
+    size = np.abs(factor.data) * unit[factor.indices]
+    count, begin = np.diff(factor.indptr), factor.indptr[:-1]
+    top = np.repeat(np.maximum.reduceat(size, begin), count)
+    at = np.flatnonzero(size == top)
+    # The first of the largest effects of each action.
+    _, first = np.unique(np.repeat(np.arange(len(count)), count)[at], return_index=True)
+    pivot = factor.indices[at[first]].astype(np.intp)
+    if np.bincount(pivot).max() == 1:
+        return np.asarray(pivot)
+    weight = sp.csr_array((1.0 + np.log(size.max() / size), factor.indices, factor.indptr))
+    weight.resize(factor.shape)
+    try:
+        return np.asarray(min_weight_full_bipartite_matching(weight)[1])
+    except ValueError:
+        return None

@@ -85,7 +85,8 @@ class GameData:
     ``P`` the projector away from intercept and immutable features, the game is the paper's sphere
     problem on ``PA, Py, Pz``. This object owns that change of variables; reductions and solvers
     see only its pieces. Where costs are not one a feature, the columns of ``matrix`` are those of
-    the data combined such that they are (``reduction/coordinates.py``).
+    the data combined such that they are (``reduction/coordinates.py``); ``given`` is the data
+    itself.
     """
 
     matrix: Matrix
@@ -94,6 +95,7 @@ class GameData:
     weight: Vector | None
     layout: Layout
     source: Any = None
+    given: Matrix | None = None
 
     @classmethod
     def from_user(
@@ -120,7 +122,7 @@ class GameData:
             fit_intercept=check_flag(fit_intercept, "fit_intercept"),
             avoids_null=read_null_space(null_space),
         )
-        return cls(matrix, labels, goals, weight, layout, source=X)
+        return cls(matrix, labels, goals, weight, layout, source=X, given=given)
 
     def check_finite(self, result: Array | None = None) -> None:
         """Refuse data that is not finite.

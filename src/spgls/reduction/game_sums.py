@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum
 from typing import Any, Literal, NamedTuple
@@ -12,11 +12,13 @@ import numpy as np
 
 from spgls.base.types import Vector
 from spgls.base.vector import leading_bits
+from spgls.game.moves import Cost, Moves
 from spgls.reduction.added import Added
 from spgls.reduction.columns import ColumnReduction
+from spgls.reduction.coordinates import coordinates_of_sums
 from spgls.reduction.layout import Layout
 
-__all__ = ["Errors", "GameSums"]
+__all__ = ["Errors", "GameSums", "game_of_sums"]
 
 #: Lengths below this share of the labels are nothing.
 _NOTHING = 1e-12
@@ -27,6 +29,44 @@ class Errors(NamedTuple):
 
     error: Vector
     gap: Vector
+
+
+def game_of_sums(
+    sums: Added, cost: Cost, *, fit_intercept: bool = False, avoids_null: bool = False
+) -> GameSums:
+    """The game on rows that were added up, each of whose columns has a cost.
+
+    Parameters
+    ----------
+    sums : Added
+        What is left of the rows.
+    cost : ndarray of shape (n,), Moves or None
+        What their columns cost.
+    fit_intercept, avoids_null : bool
+        As of a :class:`Layout`.
+    """
+    n = sums.columns
+    if not isinstance(cost, Moves):
+        return GameSums(sums, Layout(n, cost, fit_intercept, avoids_null))
+    if cost.diagonal is not None:
+        return GameSums(sums, Layout(n, cost.diagonal, fit_intercept, avoids_null, cost))
+    # An intercept takes up what was subtracted from the rows; without one nothing may be.
+    own = sums if fit_intercept else sums.about(np.zeros(len(sums.shift)))
+    origin = own.shift[:n] if fit_intercept else None
+    made = coordinates_of_sums(cost, np.square(own.sizes[:n]), origin)
+    told = own.combined(made)
+    # The sum of a one-hot group is the intercept over again, up to rounding: which must not count
+    # as a column that the learner may use as much as it likes.
+    means = told.sums[:n] / told.weight if fit_intercept else np.zeros(n)
+    flat = told.flat(np.flatnonzero(np.isinf(made.cost)), means)
+    if len(flat):
+        constant, empty = np.zeros(n), made.exact.copy()
+        constant[flat], empty[flat] = means[flat], True
+        if origin is not None:
+            origin = origin + made.change.back_across(constant)
+        told, made = told.emptied(flat), replace(made, origin=origin, exact=empty)
+    layout = Layout(n, made.cost, fit_intercept, avoids_null, cost, made)
+    return GameSums(told.blurred(min(made.blur(told.sizes[:n]), 1.0)), layout)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from spgls.game.moves import Cost, Moves
 from spgls.matrix import Matrix
 from spgls.reduction.coordinates import Coordinates, coordinates_of
 
-__all__ = ["Layout", "lay_out", "layout_of_sums", "times"]
+__all__ = ["Layout", "lay_out", "times"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,30 +140,6 @@ def lay_out(
         return matrix, Layout(n, cost.diagonal, fit_intercept, avoids_null, cost)
     told, coordinates = coordinates_of(matrix, cost, fit_intercept)
     return told, Layout(n, coordinates.cost, fit_intercept, avoids_null, cost, coordinates)
-
-
-def layout_of_sums(
-    columns: int, cost: Cost, *, fit_intercept: bool = False, avoids_null: bool = False
-) -> Layout:
-    """What columns mean of which only sums over the rows are left.
-
-    Parameters
-    ----------
-    columns : int
-        How many they are.
-    cost : ndarray of shape (n,), Moves or None
-        What they cost, one number each.
-    fit_intercept, avoids_null : bool
-        As of a :class:`Layout`.
-    """
-    if not isinstance(cost, Moves):
-        return Layout(columns, cost, fit_intercept, avoids_null)
-    if cost.diagonal is None:
-        raise ValueError(
-            "feature_cost must be one number a feature where only sums of the rows are left, whose "
-            f"rounding columns that are combined would multiply; got {cost!r}. Fit on the rows."
-        )
-    return Layout(columns, cost.diagonal, fit_intercept, avoids_null, cost)
 
 
 def times(factor: Vector | None, rows: Array) -> Array:

@@ -26,7 +26,7 @@ from spgls.solvers.solution import Solution
 from spgls.solvers.spectral import Spectral
 from spgls.solvers.units import units_of
 
-__all__ = ["play_changed"]
+__all__ = ["engine_of_sums", "play_changed"]
 
 
 def play_changed(
@@ -60,7 +60,7 @@ def play_changed(
         Tolerance and limits.
     """
     check_knows(solver, population, ridge, data.layout.avoids_null)
-    engine = _engine_of_sums(solver, data, len(changes))
+    engine = engine_of_sums(solver, data, len(changes))
     if engine is not None:
         check_memory(Spectral(), data, 1)
         return _from_sums(engine, data, changes, as_game(population, ridge), ridge, controls.tol)
@@ -76,8 +76,18 @@ def play_changed(
     return tuple(found)
 
 
-def _engine_of_sums(solver: Solver, data: GameData, games: int) -> Engine | None:
-    """How sums would be decomposed; None where games are better taken one after the other."""
+def engine_of_sums(solver: Solver, data: GameData, games: int) -> Engine | None:
+    """How sums would be decomposed; None where games are better taken one after the other.
+
+    Parameters
+    ----------
+    solver : Solver
+        How games are to be solved.
+    data : GameData
+        One of them.
+    games : int
+        How many there are.
+    """
     m, n = data.matrix.shape
     rows = m if data.weight is None else int(np.count_nonzero(data.weight))
     if rows <= n or units_of(data) is not None:

@@ -129,7 +129,7 @@ def play_sums(
         found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
     avoids_null = data.layout.avoids_null
     return tuple(
-        _with_setting(one, population, ridge, avoids_null)
+        _with_setting(_of_data(one, data), population, ridge, avoids_null)
         for one, population in zip(found, populations, strict=True)
     )
 
@@ -149,7 +149,7 @@ def _play_sums(
     )
 
 
-def _of_data(solution: Solution, data: GameData) -> Solution:
+def _of_data(solution: Solution, data: GameData | GameSums) -> Solution:
     """A solution with the coefficients of the data, where columns were combined."""
     if data.layout.coordinates is None:
         return solution

@@ -18,11 +18,13 @@ from spgls.base.validation import describe
 from spgls.game.costs import Costs
 from spgls.game.errors import error_from_goals, error_of_mean
 from spgls.game.goals import GoalLike
+from spgls.game.moves import Moves
 from spgls.game.providers import Population
 from spgls.matrix import Matrix
 from spgls.reduction.column_sums import ColumnChange
 from spgls.reduction.data import GameData, NullSpace
 from spgls.solvers.changed import play_changed
+from spgls.solvers.changed_moves import MovesChange, play_moves
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.registry import Solver, SolverLike, resolve
 from spgls.solvers.solution import Solution, Stats, Status, latest
@@ -293,6 +295,11 @@ def levers(
 
     Notes
     -----
+    Where people move by actions, or costs are a matrix, a verified feature is one that nobody may
+    change: people take any mixture of actions that leaves it as it is. A doubled cost is a
+    surcharge on changes of the feature, as large as what it costs to change that feature alone.
+    With single costs both are what they say. Of a dropped feature only the effects are gone.
+
     An error after manipulation can also rise where a feature is verified: people whose goals tell
     the labels reveal them by moving, and no longer do.
 
@@ -366,20 +373,20 @@ def find_levers(
     controls : Controls
         Tolerance and limits.
     """
-    if data.layout.coordinates is not None:
-        raise ValueError(
-            "feature_cost must be one number a feature where levers are looked for; got "
-            f"{data.layout.moves!r}. Compare solutions with and without an action instead."
-        )
-    changes = [ColumnChange(np.arange(data.layout.columns), data.layout.cost)]
     places = np.zeros((len(groups), len(kinds)), dtype=np.intp)
+    changes = [_as_it_is(data)]
     for g, columns in enumerate(groups.values()):
         for k, kind in enumerate(kinds):
             change = _changed(data, columns, kind)
             if change is not None:
                 places[g, k] = len(changes)
                 changes.append(change)
-    solutions = play_changed(solver, data, changes, population, ridge, controls)
+    game = population, ridge, controls
+    if data.layout.coordinates is None:
+        told = [ColumnChange(*one) for one in changes]
+        solutions = play_changed(solver, data, told, *game)
+    else:
+        solutions = play_moves(solver, data, [MovesChange(*one) for one in changes], *game)
     made = [Figure.of(one, data.total_weight) for one in solutions]
     errors = np.array([one.error for one in made])
     order = np.argsort(errors[places[:, 0]], kind="stable")
@@ -396,14 +403,27 @@ def find_levers(
     )
 
 
-def _changed(data: GameData, columns: np.ndarray, kind: str) -> ColumnChange | None:
-    """The columns with a lever pulled; None where that changes nothing."""
-    n, layout = data.layout.columns, data.layout
+def _as_it_is(data: GameData) -> tuple[np.ndarray, Any]:
+    """All columns, and what they cost."""
+    layout = data.layout
+    cost = layout.cost if layout.coordinates is None else layout.moves
+    return np.arange(layout.columns), cost
+
+
+def _changed(data: GameData, columns: np.ndarray, kind: str) -> tuple[np.ndarray, Any] | None:
+    """The columns and their costs with a lever pulled; None where that changes nothing."""
+    every, cost = _as_it_is(data)
+    kept = np.delete(every, columns)
+    if isinstance(cost, Moves):
+        if kind == "drop":
+            return kept, cost.on(kept)
+        verified = kind == "verify"
+        some = columns[cost.reached[columns]]
+        return (every, cost.dearer(some, forbidden=verified)) if len(some) else None
     if kind == "drop":
-        kept = np.delete(np.arange(n), columns)
-        return ColumnChange(kept, None if layout.cost is None else layout.cost[kept])
-    cost = np.ones(n) if layout.cost is None else layout.cost.copy()
+        return kept, None if cost is None else cost[kept]
+    cost = np.ones(len(every)) if cost is None else cost.copy()
     if np.isinf(cost[columns]).all():
         return None
     cost[columns] = np.inf if kind == "verify" else 2.0 * cost[columns]
-    return ColumnChange(np.arange(n), cost)
+    return every, cost

@@ -23,12 +23,12 @@ from spgls.base.validation import (
 from spgls.game.between import Between
 from spgls.game.costs import Costs, read_cost
 from spgls.game.goals import GoalLike, read_goals
+from spgls.game.moves import Cost
 from spgls.game.providers import Population, PopulationRange
 from spgls.matrix import Matrix, as_matrix
 from spgls.reduction.added import Added, Factor, Moments
 from spgls.reduction.data import NullSpace, read_null_space
-from spgls.reduction.game_sums import GameSums
-from spgls.reduction.layout import Layout, layout_of_sums
+from spgls.reduction.game_sums import GameSums, game_of_sums
 from spgls.solvers.by_reduction import certify_predictor
 from spgls.solvers.dispatch import play_sums
 from spgls.solvers.ranges import certify_against_range
@@ -302,6 +302,8 @@ class GameStatistics:
         data = self._game(intercept is not None, feature_cost, null_space)
         penalty, predictor = read_ridge(ridge), self._predictor(coef)
         constant = 0.0 if intercept is None else check_number(intercept, "intercept")
+        constant += float(data.layout.offset(predictor))
+        predictor = data.layout.inwards(predictor)
         people, units = read_people(gamma), units_of_sums(data)
         if units is not None:
             data, predictor, constant = (
@@ -322,19 +324,17 @@ class GameStatistics:
     def _predictor(self, coef: Any) -> Vector:
         return check_vector(coef, "coef", self.n_features, "column of the statistics")
 
-    def game(self, layout: Layout) -> GameSums:
+    def game(
+        self, cost: Cost, *, fit_intercept: bool = False, avoids_null: bool = False
+    ) -> GameSums:
         """Return the game on these rows, for given costs."""
-        return GameSums(self.sums, layout)
+        return game_of_sums(self.sums, cost, fit_intercept=fit_intercept, avoids_null=avoids_null)
 
     def _game(self, fit_intercept: Any, feature_cost: Any, null_space: Any) -> GameSums:
-        n = self.n_features
         return self.game(
-            layout_of_sums(
-                n,
-                read_cost(feature_cost, n, self.names),
-                fit_intercept=check_flag(fit_intercept, "fit_intercept"),
-                avoids_null=read_null_space(null_space),
-            )
+            read_cost(feature_cost, self.n_features, self.names),
+            fit_intercept=check_flag(fit_intercept, "fit_intercept"),
+            avoids_null=read_null_space(null_space),
         )
 
     def save(self, path: Any) -> None:
