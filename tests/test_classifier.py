@@ -41,7 +41,6 @@ codes = np.where(X @ COEF + rng.normal(size=M) > np.median(X @ COEF), 1.0, -1.0)
 y = np.where(codes > 0.0, "yes", "no")
 weight = rng.integers(1, 4, size=M).astype(float)
 frame = pd.DataFrame(X, columns=NAMES, index=np.arange(M) + 100)
-MATRIX = np.eye(X.shape[1]) + 0.1
 inf = np.inf
 
 CHECKS = [
@@ -362,7 +361,6 @@ class TestRowsThatCome:
             ({}, {"classes": ["no", "maybe"]}, "^y must hold the classes 'maybe' and 'no'"),
             ({}, {"classes": ["no"]}, "^classes must be a list of two classes, .*got 'no'"),
             ({"solver": "krylov"}, {}, "^partial_fit solves from sums"),
-            ({"feature_cost": MATRIX}, {}, "^feature_cost must be one number a feature"),
         ],
     )
     def test_refused(self, params, told, said):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.devices import check_one_place
-from spgls.base.far_array import side_by_side
+from spgls.base.far_array import far_of, side_by_side
 from spgls.base.frames import column_names
 from spgls.base.machine import available_memory
 from spgls.base.types import EPS, Array, Vector
@@ -278,8 +278,11 @@ class GameData:
         # Before the targets, which are not needed to make it, take memory.
         projection = BasisProjection(self._basis())
         targets = self._targets()
-        left = projection.remove(targets) if projection.rank else targets
-        return projection, left, np.zeros((0, 2))
+        if projection.rank:
+            # The basis is here, and so is what it leaves of targets that are on a device.
+            own = far_of(targets) is None
+            targets = projection.remove(targets) if own else projection.apply(targets)
+        return projection, targets, np.zeros((0, 2))
 
     def _targets(self) -> Array:
         """``S^{1/2}[y, z]``."""
