@@ -361,6 +361,32 @@ def test_matrices_below_the_true_ones_with_rounding_amplified(seed, size, monkey
         assert np.linalg.eigvalsh((gap + gap.T) / 2)[0] >= -1e-10 * (1.0 + abs(one) / top)
 
 
+@pytest.mark.parametrize("few", [400, 2], ids=["eigenvectors", "factor"])
+def test_matrices_hold_for_any_coefficients_beside_dependent_columns(few, monkeypatch):
+    """A part in the null space is seen by no row, but the multiplier's price counts it."""
+    monkeypatch.setattr(curvature, "FEW_COLUMNS", few)
+    rng = np.random.default_rng(0)
+    A = rng.integers(-4, 5, size=(12, 4)).astype(float)
+    X, (y, z) = np.column_stack([A, A[:, 0]]), rng.normal(size=(2, 12))
+    null = np.array([1.0, 0.0, 0.0, 0.0, -1.0])
+    prover, nus = Prover(GameData.from_user(X, y, z)), np.array([0.0, 0.5, 5.0, 50.0])
+    inverse = [np.linalg.pinv(X.T @ X + nu * np.eye(5)) for nu in nus]
+    for size in (0.0, 1e-3, 1.0, 10.0):
+
+        def lift(some, size=size):
+            own = [inverse[nus.tolist().index(nu)] @ X.T for nu in some]
+            return tuple(np.array([P @ t + size * null for P in own]).T for t in (y, z))
+
+        found = matrices_at(prover, nus, lift, 0.0)
+        assert set(found.nu) == set(nus)
+        for nu, (yy, yz, zz) in zip(found.nu, found.M, strict=True):
+            pair = np.column_stack([y, z])
+            own = inverse[nus.tolist().index(nu)]
+            true = pair.T @ (pair - X @ own @ X.T @ pair)
+            gap = true - np.array([[yy, yz], [yz, zz]])
+            assert np.linalg.eigvalsh(gap)[0] >= -1e-10
+
+
 # What the bounds are made of
 
 
