@@ -18,7 +18,7 @@ from spgls.population import solve_population
 from spgls.reduction import ReducedGame
 from spgls.reduction.columns import reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
-from spgls.reduction.dependence import exact_dependence
+from spgls.reduction.dependence import Dependence, exact_dependence
 from spgls.reduction.layout import Layout
 from spgls.reduction.rounding import Rounding
 from spgls.reduction.sums import Origin
@@ -325,6 +325,40 @@ class TestDependence:
         y = X @ rng.normal(size=6) + 0.1 * rng.normal(size=40)
         found = solve(X, y, y + 1.0, Population.mixed(1.0), fit_intercept=True)
         assert found.certificate.kind == "proved"
+
+
+def test_columns_that_depend_on_others_pay_for_what_combines_them():
+    """Theorem 3, the fourth way: columns A that are wrong turn N in A N, and so norms."""
+    rng, kappa = np.random.default_rng(0), 1e-7
+    for trial in range(60):
+        k = int(rng.integers(1, 25))
+        m = k + int(rng.integers(1, 20))
+        A = rng.integers(-3, 4, size=(m, k)) * 10.0 ** rng.uniform(-1, 1, size=k)
+        if trial % 2:  # all but one of the dummies of k + 1 kinds, less their means
+            A = np.eye(k + 1)[:, :k] - 1 / (k + 1)
+            m = k + 1
+        sizes = np.linalg.norm(A, axis=0)
+        if not sizes.all() or np.linalg.cond(A / sizes) > 1e3:
+            continue
+        N = rng.choice([-1.0, 1.0, 2.0], size=(k, int(rng.integers(1, 3))))
+        if trial % 2:
+            N = -np.ones((k, 1))
+        last = A @ N
+        rows = np.column_stack([A, last, rng.normal(size=(m, 2))])
+        n = rows.shape[1] - 2
+        spanned = Dependence(np.arange(k, n), m, m)
+        found = reduce_triangle(Layout(n), rows, Origin(), m, lambda spanned=spanned: spanned)
+        rounding = found.game.rounding
+        inverse = np.linalg.pinv(A)
+        each = np.linalg.norm(inverse, axis=1) * sizes
+        # Every column is wrong by as much as is allowed, in a direction that all add up to.
+        along = A @ N[:, 0] if trial % 3 else A @ rng.normal(size=k)
+        along /= np.linalg.norm(along)
+        wrong = A + kappa * np.outer(along, sizes * np.sign(N[:, 0]))
+        target = last - kappa * along[:, None] * np.linalg.norm(last, axis=0)
+        moved = np.linalg.norm(np.linalg.pinv(wrong) @ target - N)
+        needed = each.sum() + 2 * moved / kappa
+        assert 1 / (rounding.least + rounding.kappa) >= needed * (1 - 1e-4)
 
 
 @pytest.fixture(scope="module")
