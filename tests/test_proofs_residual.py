@@ -16,6 +16,7 @@ from spgls.game.response import learner_loss
 from spgls.population import GroupMoments
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
+from spgls.reduction.exact import reduce_spectral
 from spgls.solvers import Spectral
 from spgls.solvers.iterative import curvature, residual
 from spgls.solvers.iterative.by_products import measure_span
@@ -27,6 +28,8 @@ from spgls.solvers.iterative.rulers import Rulers
 from spgls.solvers.krylov.lagrangians import Lagrangians
 from spgls.solvers.krylov.matrices import matrices_at
 from spgls.solvers.units import units_of
+
+from .measures import compile_small
 
 ITERATIVE = ("krylov", "gltr", "ltrsr", "rtr-newton", "admm")
 HALF = Population([np.inf, 1.0], [0.5, 0.5])
@@ -385,6 +388,59 @@ def test_matrices_hold_for_any_coefficients_beside_dependent_columns(few, monkey
             true = pair.T @ (pair - X @ own @ X.T @ pair)
             gap = true - np.array([[yy, yz], [yz, zz]])
             assert np.linalg.eigvalsh(gap)[0] >= -1e-10
+
+
+# Sums of many equal terms, each of which is rounded the same way
+
+STORED = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "sparse rows": sp.csr_array,
+    "sparse columns": sp.csc_array,
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("stored", STORED)
+def test_sums_of_equal_terms_are_within_their_rounding(stored, compiled, monkeypatch):
+    """R2 presupposes it of ``|r|^2``, ``A'r`` and ``z'r``, Theorem 1 of second moments."""
+    if compiled:
+        pytest.importorskip("numba", reason="there are no compiled products")
+        compile_small(monkeypatch)
+    m = 60_000
+    for value in (1 / 3, 0.9, 1.1, 0.57):
+        X, y = STORED[stored](np.full((m, 2), value)), np.full(m, value)
+        # Twice, because a halved number is as hard to add.
+        data = GameData.from_user(X, y, 2 * y)
+        fresh = residual.Fresh(data)
+        slope, square, left = fresh.product(np.zeros((2, 1)), np.ones(1), np.zeros(1))
+        true = m * Fraction(value) ** 2
+        _, moved = fresh.doubt(np.zeros((2, 1)), 0.0, square)
+        allowed, length = fresh.doubt(np.zeros((2, 1)), 0.0, square)[0][0], float(true) ** 0.5
+        assert abs(Fraction(float(square[0])) - true) <= allowed
+        assert abs(Fraction(float(slope[0, 0])) + true) <= moved[0] * length
+        assert abs(Fraction(float(left[1, 0])) + 2 * true) <= 2 * moved[0] * length
+        game = reduce_spectral(data, "gram").game
+        moment = data.matrix.moment(np.column_stack([y, 2 * y]), None, None)
+        assert abs(Fraction(float(moment[0, 2])) - true) <= game.rounding.kappa * true
+
+
+def test_certify_believes_no_sum_of_equal_terms_beyond_its_rounding(monkeypatch):
+    """Nobody should be moved, so the best loss is that of the labels, which is known exactly.
+
+    One column speaks of two rows only, so that a predictor off the best one is judged by sums
+    that are all rounded the same way.
+    """
+    pytest.importorskip("numba", reason="there are no compiled products")
+    compile_small(monkeypatch)
+    m = 60_000
+    X = np.zeros((m, 2))
+    X[:2, 0], X[2:4, 1] = [1.0, -1.0], [1.0, -1.0]
+    for value in (1 / 3, 0.9, 2 / 3):
+        y = np.full(m, value)
+        for size in (0.0, 1e-2):
+            proof = certify(X, y, -y / 2, 1e8, np.array([size, 0.0]))
+            assert Fraction(proof.lower_bound) <= m * Fraction(value) ** 2
 
 
 # What the bounds are made of

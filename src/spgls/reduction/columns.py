@@ -88,6 +88,7 @@ def reduce_moments(
     rows: int,
     account: Account | None = None,
     *,
+    one_by_one: float = 0.0,
     decompose: Callable[[Array], tuple[Vector, Array]] = eigen,
 ) -> ColumnReduction | None:
     """Reduce through second moments; None where their digits cannot decide a rank.
@@ -104,6 +105,8 @@ def reduce_moments(
         How many rows were added up, at most.
     account : Account, optional
         How wrong the moments may be, where that does not follow from their sizes.
+    one_by_one : float
+        Relative rounding of sums whose terms were not added in pieces.
     decompose : callable
         Eigenvalues and eigenvectors of a symmetric matrix.
     """
@@ -112,7 +115,7 @@ def reduce_moments(
         return None
     sizes = Sizes.from_moments(moment[n:, n:], origin)
     if account is None:
-        summed, own = np.sqrt(np.diag(moment)), kappa_of_sums(rows)
+        summed, own = np.sqrt(np.diag(moment)), max(kappa_of_sums(rows), one_by_one)
     else:
         # Once as the moments are, and once more where entries of no more than that are dropped.
         summed, own = _less_ones(layout, moment, account), 2 * account.kappa
