@@ -234,6 +234,41 @@ def test_bounds_hold_where_rounding_is_amplified(kind, amplified, same):
     assert useful > (20 if amplified < 1e-3 else 5)
 
 
+@pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4, 1e-3])
+def test_kernel_bounds_hold_where_rounding_is_amplified(amplified):
+    """Theorem 4: products of rows that are wrong by a known amount, more columns than rows."""
+    rng, useful = np.random.default_rng(7), 0
+    for _ in range(100):
+        m = int(rng.integers(1, 6))
+        X = rng.normal(size=(m, m + int(rng.integers(1, 4)))) * 10.0 ** rng.uniform(-1, 1)
+        y, z = rng.normal(size=(2, m)) * 10.0 ** rng.uniform(-1, 1, size=(2, 1))
+        error = rng.normal(size=(m, m))
+        error += error.T
+        error *= amplified * np.sum(X**2) / np.abs(np.linalg.eigvalsh(error)).max()
+        sizes = np.linalg.norm(X), np.linalg.norm(y), np.linalg.norm(z)
+
+        def reduced(kernel, kappa, y=y, z=z, sizes=sizes, nullity=X.shape[1] - m):
+            d, vectors = np.linalg.eigh(kernel)
+            rounding = Rounding("kernel", kappa, *sizes) if kappa else Rounding()
+            sides = vectors.T @ y, vectors.T @ z
+            return ReducedGame(np.sqrt(d), *sides, 0.0, 0.0, 0.0, nullity, rounding=rounding)
+
+        if np.linalg.eigvalsh(X @ X.T + error)[0] <= 0.0:
+            continue
+        true, wrong = reduced(X @ X.T, 0.0), reduced(X @ X.T + error, amplified)
+        gamma = 10.0 ** rng.uniform(-3, 3)
+        exact, found = solve_sphere(true, gamma), solve_sphere(wrong, gamma)
+        upper = max(found.value, exact.value) * (1 + 1e-9)
+        bound = dual_bound(wrong, gamma, found, upper)
+        assert bound <= exact.value + 1e-13 * (y @ y + z @ z)
+        useful += bound > 0.5 * exact.value > 0.0
+        best = solve_population(true, [gamma, inf], [0.5, 0.5])
+        bounded = solve_population(wrong, [gamma, inf], [0.5, 0.5], tol=2 * amplified)
+        if best.value <= bounded.upper:
+            assert bounded.lower_bound <= best.value + 1e-13 * (y @ y + z @ z)
+    assert useful > 20
+
+
 @pytest.mark.parametrize("gamma", ["auto", 0.1, 10.0])
 def test_raw_blog_posts_are_proved(gamma):
     """Condition 7e5, columns of very different sizes, and goals that are the labels."""

@@ -45,8 +45,8 @@ def sum_rounding(count: int) -> float:
 
 
 def sum_rounding_in_pieces(count: int) -> float:
-    """The same of sums that :func:`~spgls.matrix.pieces.sum_length` terms are added to at a time."""
-    return min(_ULPS * sqrt(count) * EPS, sum_rounding(count))
+    """The same of sums in pieces of :func:`~spgls.matrix.pieces.sum_length` terms."""
+    return (min(_ULPS * sqrt(count), count / 2) + _ULPS) * EPS
 
 
 def sum_rounding_down(matrix: Matrix) -> float:
