@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import isqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -203,7 +204,8 @@ class DenseMatrix(InMemory):
     ) -> Iterator[tuple[slice, Array]]:
         """Row blocks that BLAS can take and the cache can hold; each overwrites the last."""
         m, n = self.shape
-        rows = min(m, block_length(n, at_least=8, block_bytes=block_bytes))
+        # Not too few, or the sum over blocks would be a long one.
+        rows = min(m, block_length(n, at_least=max(8, isqrt(m) // 8), block_bytes=block_bytes))
         if self._direct and shift is None:
             yield from self.row_panels(rows)
             return

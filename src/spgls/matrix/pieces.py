@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,7 +52,7 @@ def sum_length(rows: int) -> int:
     Sums of pieces are added up, so that no number is rounded more than about four times the root
     of the rows: one after the other, equal terms would be rounded the same way each time.
     """
-    return 8 * max(32, round(rows**0.5 / 2))
+    return 8 * max(32, round(sqrt(rows) / 2))
 
 
 def in_pieces(a: Array, b: Array, length: int) -> Array:
