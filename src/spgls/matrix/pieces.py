@@ -55,7 +55,7 @@ def sum_length(rows: int) -> int:
     return 8 * max(32, round(sqrt(rows) / 2))
 
 
-def in_pieces(a: Array, b: Array, length: int) -> Array:
+def in_pieces(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]], length: int) -> Array:
     """``a'b``, by BLAS, so many rows at a time."""
     if len(a) <= length:
         return np.asarray(a.T @ b)
