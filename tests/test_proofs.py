@@ -18,7 +18,7 @@ from spgls.population import solve_population
 from spgls.reduction import ReducedGame
 from spgls.reduction.columns import reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
-from spgls.reduction.dependence import exact_dependence
+from spgls.reduction.dependence import Dependence, exact_dependence
 from spgls.reduction.layout import Layout
 from spgls.reduction.rounding import Rounding
 from spgls.reduction.sums import Origin
@@ -234,6 +234,41 @@ def test_bounds_hold_where_rounding_is_amplified(kind, amplified, same):
     assert useful > (20 if amplified < 1e-3 else 5)
 
 
+@pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4, 1e-3])
+def test_kernel_bounds_hold_where_rounding_is_amplified(amplified):
+    """Theorem 4: products of rows that are wrong by a known amount, more columns than rows."""
+    rng, useful = np.random.default_rng(7), 0
+    for _ in range(100):
+        m = int(rng.integers(1, 6))
+        X = rng.normal(size=(m, m + int(rng.integers(1, 4)))) * 10.0 ** rng.uniform(-1, 1)
+        y, z = rng.normal(size=(2, m)) * 10.0 ** rng.uniform(-1, 1, size=(2, 1))
+        error = rng.normal(size=(m, m))
+        error += error.T
+        error *= amplified * np.sum(X**2) / np.abs(np.linalg.eigvalsh(error)).max()
+        sizes = np.linalg.norm(X), np.linalg.norm(y), np.linalg.norm(z)
+
+        def reduced(kernel, kappa, y=y, z=z, sizes=sizes, nullity=X.shape[1] - m):
+            d, vectors = np.linalg.eigh(kernel)
+            rounding = Rounding("kernel", kappa, *sizes) if kappa else Rounding()
+            sides = vectors.T @ y, vectors.T @ z
+            return ReducedGame(np.sqrt(d), *sides, 0.0, 0.0, 0.0, nullity, rounding=rounding)
+
+        if np.linalg.eigvalsh(X @ X.T + error)[0] <= 0.0:
+            continue
+        true, wrong = reduced(X @ X.T, 0.0), reduced(X @ X.T + error, amplified)
+        gamma = 10.0 ** rng.uniform(-3, 3)
+        exact, found = solve_sphere(true, gamma), solve_sphere(wrong, gamma)
+        upper = max(found.value, exact.value) * (1 + 1e-9)
+        bound = dual_bound(wrong, gamma, found, upper)
+        assert bound <= exact.value + 1e-13 * (y @ y + z @ z)
+        useful += bound > 0.5 * exact.value > 0.0
+        best = solve_population(true, [gamma, inf], [0.5, 0.5])
+        bounded = solve_population(wrong, [gamma, inf], [0.5, 0.5], tol=2 * amplified)
+        if best.value <= bounded.upper:
+            assert bounded.lower_bound <= best.value + 1e-13 * (y @ y + z @ z)
+    assert useful > 20
+
+
 @pytest.mark.parametrize("gamma", ["auto", 0.1, 10.0])
 def test_raw_blog_posts_are_proved(gamma):
     """Condition 7e5, columns of very different sizes, and goals that are the labels."""
@@ -325,6 +360,40 @@ class TestDependence:
         y = X @ rng.normal(size=6) + 0.1 * rng.normal(size=40)
         found = solve(X, y, y + 1.0, Population.mixed(1.0), fit_intercept=True)
         assert found.certificate.kind == "proved"
+
+
+def test_columns_that_depend_on_others_pay_for_what_combines_them():
+    """Theorem 3, the fourth way: columns A that are wrong turn N in A N, and so norms."""
+    rng, kappa = np.random.default_rng(0), 1e-7
+    for trial in range(60):
+        k = int(rng.integers(1, 25))
+        m = k + int(rng.integers(1, 20))
+        A = rng.integers(-3, 4, size=(m, k)) * 10.0 ** rng.uniform(-1, 1, size=k)
+        if trial % 2:  # all but one of the dummies of k + 1 kinds, less their means
+            A = np.eye(k + 1)[:, :k] - 1 / (k + 1)
+            m = k + 1
+        sizes = np.linalg.norm(A, axis=0)
+        if not sizes.all() or np.linalg.cond(A / sizes) > 1e3:
+            continue
+        N = rng.choice([-1.0, 1.0, 2.0], size=(k, int(rng.integers(1, 3))))
+        if trial % 2:
+            N = -np.ones((k, 1))
+        last = A @ N
+        rows = np.column_stack([A, last, rng.normal(size=(m, 2))])
+        n = rows.shape[1] - 2
+        spanned = Dependence(np.arange(k, n), m, m)
+        found = reduce_triangle(Layout(n), rows, Origin(), m, lambda spanned=spanned: spanned)
+        rounding = found.game.rounding
+        inverse = np.linalg.pinv(A)
+        each = np.linalg.norm(inverse, axis=1) * sizes
+        # Every column is wrong by as much as is allowed, in a direction that all add up to.
+        along = A @ N[:, 0] if trial % 3 else A @ rng.normal(size=k)
+        along /= np.linalg.norm(along)
+        wrong = A + kappa * np.outer(along, sizes * np.sign(N[:, 0]))
+        target = last - kappa * along[:, None] * np.linalg.norm(last, axis=0)
+        moved = np.linalg.norm(np.linalg.pinv(wrong) @ target - N)
+        needed = each.sum() + 2 * moved / kappa
+        assert 1 / (rounding.least + rounding.kappa) >= needed * (1 - 1e-4)
 
 
 @pytest.fixture(scope="module")

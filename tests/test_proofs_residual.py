@@ -16,6 +16,7 @@ from spgls.game.response import learner_loss
 from spgls.population import GroupMoments
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
+from spgls.reduction.exact import reduce_spectral
 from spgls.solvers import Spectral
 from spgls.solvers.iterative import curvature, residual
 from spgls.solvers.iterative.by_products import measure_span
@@ -27,6 +28,8 @@ from spgls.solvers.iterative.rulers import Rulers
 from spgls.solvers.krylov.lagrangians import Lagrangians
 from spgls.solvers.krylov.matrices import matrices_at
 from spgls.solvers.units import units_of
+
+from .measures import compile_small
 
 ITERATIVE = ("krylov", "gltr", "ltrsr", "rtr-newton", "admm")
 HALF = Population([np.inf, 1.0], [0.5, 0.5])
@@ -359,6 +362,86 @@ def test_matrices_below_the_true_ones_with_rounding_amplified(seed, size, monkey
         # In units of labels and goals, so that both count.
         gap = (true - below) / np.outer(scale, scale)
         assert np.linalg.eigvalsh((gap + gap.T) / 2)[0] >= -1e-10 * (1.0 + abs(one) / top)
+
+
+@pytest.mark.parametrize("few", [400, 2], ids=["eigenvectors", "factor"])
+def test_matrices_hold_for_any_coefficients_beside_dependent_columns(few, monkeypatch):
+    """A part in the null space is seen by no row, but the multiplier's price counts it."""
+    monkeypatch.setattr(curvature, "FEW_COLUMNS", few)
+    rng = np.random.default_rng(0)
+    A = rng.integers(-4, 5, size=(12, 4)).astype(float)
+    X, (y, z) = np.column_stack([A, A[:, 0]]), rng.normal(size=(2, 12))
+    null = np.array([1.0, 0.0, 0.0, 0.0, -1.0])
+    prover, nus = Prover(GameData.from_user(X, y, z)), np.array([0.0, 0.5, 5.0, 50.0])
+    inverse = [np.linalg.pinv(X.T @ X + nu * np.eye(5)) for nu in nus]
+    for size in (0.0, 1e-3, 1.0, 10.0):
+
+        def lift(some, size=size):
+            own = [inverse[nus.tolist().index(nu)] @ X.T for nu in some]
+            return tuple(np.array([P @ t + size * null for P in own]).T for t in (y, z))
+
+        found = matrices_at(prover, nus, lift, 0.0)
+        assert set(found.nu) == set(nus)
+        for nu, (yy, yz, zz) in zip(found.nu, found.M, strict=True):
+            pair = np.column_stack([y, z])
+            own = inverse[nus.tolist().index(nu)]
+            true = pair.T @ (pair - X @ own @ X.T @ pair)
+            gap = true - np.array([[yy, yz], [yz, zz]])
+            assert np.linalg.eigvalsh(gap)[0] >= -1e-10
+
+
+# Sums of many equal terms, each of which is rounded the same way
+
+STORED = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "sparse rows": sp.csr_array,
+    "sparse columns": sp.csc_array,
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("stored", STORED)
+def test_sums_of_equal_terms_are_within_their_rounding(stored, compiled, monkeypatch):
+    """R2 presupposes it of ``|r|^2``, ``A'r`` and ``z'r``, Theorem 1 of second moments."""
+    if compiled:
+        pytest.importorskip("numba", reason="there are no compiled products")
+        compile_small(monkeypatch)
+    m = 60_000
+    for value in (1 / 3, 0.9, 1.1, 0.57):
+        X, y = STORED[stored](np.full((m, 2), value)), np.full(m, value)
+        # Twice, because a halved number is as hard to add.
+        data = GameData.from_user(X, y, 2 * y)
+        fresh = residual.Fresh(data)
+        slope, square, left = fresh.product(np.zeros((2, 1)), np.ones(1), np.zeros(1))
+        true = m * Fraction(value) ** 2
+        _, moved = fresh.doubt(np.zeros((2, 1)), 0.0, square)
+        allowed, length = fresh.doubt(np.zeros((2, 1)), 0.0, square)[0][0], float(true) ** 0.5
+        assert abs(Fraction(float(square[0])) - true) <= allowed
+        assert abs(Fraction(float(slope[0, 0])) + true) <= moved[0] * length
+        assert abs(Fraction(float(left[1, 0])) + 2 * true) <= 2 * moved[0] * length
+        game = reduce_spectral(data, "gram").game
+        moment = data.matrix.moment(np.column_stack([y, 2 * y]), None, None)
+        for sum_ in (moment[0, 0], moment[0, 1], moment[0, 2]):
+            assert abs(Fraction(float(sum_)) - true) <= game.rounding.kappa * true
+
+
+def test_certify_believes_no_sum_of_equal_terms_beyond_its_rounding(monkeypatch):
+    """Nobody should be moved, so the best loss is that of the labels, which is known exactly.
+
+    One column speaks of two rows only, so that a predictor off the best one is judged by sums
+    that are all rounded the same way.
+    """
+    pytest.importorskip("numba", reason="there are no compiled products")
+    compile_small(monkeypatch)
+    m = 60_000
+    X = np.zeros((m, 2))
+    X[:2, 0], X[2:4, 1] = [1.0, -1.0], [1.0, -1.0]
+    for value in (1 / 3, 0.9, 2 / 3):
+        y = np.full(m, value)
+        for size in (0.0, 1e-2):
+            proof = certify(X, y, -y / 2, 1e8, np.array([size, 0.0]))
+            assert Fraction(proof.lower_bound) <= m * Fraction(value) ** 2
 
 
 # What the bounds are made of

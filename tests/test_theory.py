@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.special import betainc
 
 from spgls import Population, Status, solve
 
@@ -167,6 +168,94 @@ def test_nothing_is_best_exactly_where_theorem_e_says(kind, null_space):
         answers.append(expected)
     assert any(answers) == (kind != "in the range")
     assert all(answers) == (kind in ("labels", "at the pole"))
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e3])
+def test_goals_that_are_what_the_columns_say_of_the_labels_are_hard_at_every_strength(gamma):
+    """Theorem D (i) with D = 0: then the point of no predictor, c = 1, is optimal too."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        m, n = rng.integers(3, 7), rng.integers(1, 3)
+        A = np.vstack([rng.normal(size=(m, n)), np.zeros((2, n))])
+        w, rest = rng.normal(size=n), rng.normal(size=2)
+        z = A @ w
+        y = z + np.append(np.zeros(m), rest)
+        found = solve(A, y, z, gamma)
+        assert found.objective == pytest.approx(rest @ rest, rel=1e-9)
+        assert found.alpha == pytest.approx(w @ w / gamma, rel=1e-6)
+        np.testing.assert_allclose(found.coef, w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_point_and_multiplier_bound_the_game(seed):
+    """Theorem R1, on the sphere and off it, with a multiplier of either sign."""
+    rng = np.random.default_rng(seed)
+    game = random_sphere(rng)
+    gamma, n = game.gamma, game.A.shape[1]
+    best = solve(game.A, game.y, game.z, gamma).objective
+    scale = game.y @ game.y + game.z @ game.z
+    L = np.column_stack([game.A, game.z / np.sqrt(gamma)])
+    low = np.linalg.eigvalsh(L.T @ L)[0]
+    sharp = -np.inf
+    for _ in range(200):
+        c, nu = rng.uniform(), game.pole + 10.0 ** rng.uniform(-4, 3)
+        x = rng.normal(size=n) * 10.0 ** rng.uniform(-3, 1)
+        if rng.random() < 0.5:  # the best there is at this multiplier, or nearly
+            side = np.append(game.A.T @ game.y, game.z @ game.y + nu * gamma / 2)
+            *x, c = np.linalg.solve(game.K(nu), side) * (1 + 0.01 * rng.normal())
+            x = np.array(x)
+        r = game.A @ x + c * game.z - game.y
+        goal = game.z @ r / np.sqrt(gamma) + nu * np.sqrt(gamma) * (c - 0.5)
+        rho = np.append(game.A.T @ r + nu * x, goal)
+        value = r @ r + nu * (x @ x - gamma * c * (1 - c))
+        bound = value - rho @ np.linalg.solve(L.T @ L + nu * np.eye(n + 1), rho)
+        assert bound <= best + 1e-9 * (scale + abs(value) + abs(nu) * gamma)
+        for least in (low, low - 0.5 * (low + nu)):  # not above the least eigenvalue
+            assert value - rho @ rho / (nu + least) <= bound + 1e-9 * (scale + abs(value))
+        sharp = max(sharp, bound)
+    assert sharp > 0.5 * best - 1e-3 * scale
+
+
+def test_a_random_start_seldom_misses_a_direction():
+    """Theorem R4: in every dimension, by the distribution of a coordinate on the sphere."""
+    for size in (2, 3, 4, 10, 1000, 10**6):
+        for chance in (1e-8, 1e-3, 0.1, 0.9):
+            near = betainc(0.5, (size - 1) / 2, chance**2 / size)
+            assert near < chance
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_worst_of_a_range_is_at_one_of_three_corners(seed):
+    """Theorem F, ends: of every predictor; the outer two are never worst together."""
+    rng = np.random.default_rng(seed)
+    t, low = 10.0 ** rng.uniform(-2, 2, size=2)
+    high = np.inf if seed % 5 == 0 else low * 10.0 ** rng.uniform(0.1, 2)
+    least, most = np.sort(rng.uniform(size=2)) if seed % 4 else (0.0, 1.0)
+    h, delta = rng.normal(size=(2, 5))
+
+    def loss(gamma, honest, delta):
+        s = 1 / (1 + t / gamma)
+        one, other = np.sum((h - delta) ** 2), np.sum((s * h - delta) ** 2)
+        return honest * one + (1 - honest) * other
+
+    def corners(delta):
+        return [loss(high, most, delta), loss(low, most, delta), loss(low, least, delta)]
+
+    gammas = low + (min(high, 1e6 * low) - low) * np.linspace(0, 1, 41) ** 3
+    for honest in np.linspace(least, most, 21):
+        for gamma in (*gammas, high):
+            assert loss(gamma, honest, delta) <= max(corners(delta)) * (1 + 1e-12)
+    if high == np.inf or most == 1.0:
+        return
+    # Labels at which the outer two are equal, along a line: the middle one is worse there.
+    below, above = -1e3, 1e3
+    for _ in range(200):
+        middle = (below + above) / 2
+        first, _, last = corners(middle * h)
+        below, above = (below, middle) if first < last else (middle, above)
+    first, between, last = corners(below * h)
+    assert first == pytest.approx(last)
+    assert between > max(first, last)
 
 
 def test_branch_and_bound_ends():

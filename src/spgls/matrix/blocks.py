@@ -19,7 +19,7 @@ from spgls.matrix.convert import as_matrix
 from spgls.matrix.pieces import Rows, chosen_rows, cuts, rows_within
 from spgls.matrix.protocol import Matrix, RowMap
 from spgls.matrix.row_step import on_rows
-from spgls.matrix.squares import column_squares
+from spgls.matrix.squares import column_squares, longest_column, longest_row
 from spgls.matrix.work import Work
 
 __all__ = ["BlockedMatrix", "RowBlocks", "blocks_of"]
@@ -299,6 +299,16 @@ class RowBlocks(BlockedMatrix):
     def blocks(self) -> Iterable[tuple[slice, Matrix]]:
         """All rows in order."""
         return self._held
+
+    @cached_property
+    def longest_row(self) -> int:
+        """Most entries of a row."""
+        return max(longest_row(block) for _, block in self._held)
+
+    @cached_property
+    def longest_column(self) -> int:
+        """Most entries of a column, or what they cannot exceed."""
+        return sum(longest_column(block) for _, block in self._held)
 
     def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 pieces of ``columns`` columns, all pieces in one read of the data."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import isqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,7 +12,17 @@ from scipy.linalg.blas import dgemm, dsyrk
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
-from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
+from spgls.matrix.pieces import (
+    BLOCK_BYTES,
+    CACHE_BYTES,
+    MOMENT_ROWS,
+    Rows,
+    block_length,
+    chosen_rows,
+    cuts,
+    in_pieces,
+    sum_length,
+)
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 from spgls.matrix.squares import dense_squares
@@ -27,14 +38,14 @@ _TYPICAL = 256
 _LARGE = 4_000_000
 #: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
 _SHORT = 128
-#: Rows no longer than this are multiplied into few sums, which threads would have to share.
-_SLIM = 64
 #: Bytes of panels that are squared, by order: rows are read twice and should be in cache, columns
 #: are read once and faster in long pieces.
 _PANEL_BYTES = {"C": 2 * CACHE_BYTES, "F": BLOCK_BYTES}
 #: Up to so many columns, squares come from NumPy: SciPy adds to them in place, but keeps all other
 #: threads from running meanwhile, such as one that reads the next rows.
 _NARROW = 128
+#: Columns that are too few for BLAS to multiply them in blocks of rows.
+_THIN = 8
 #: Columns are read once where so many of their rows, all columns taken together, fit in so many
 #: bytes: shorter pieces of columns come from memory too slowly to gain by it.
 _RUN, _RUN_BYTES = 1024, 2**22
@@ -100,25 +111,15 @@ class DenseMatrix(InMemory):
             from spgls.matrix import products
 
             if self._by_columns:
-                return products.apply(self.values.T, u)
+                return products.apply(self.values.T, u, None, sum_length(self.shape[0]))
             return products.cross(self.values, u, shift)
         if self._direct and shift is None and u.ndim == 1:
-            return self._down(u)
+            return in_pieces(self.values, u, sum_length(self.shape[0]))
         if self._direct and shift is None and 0 < u.shape[1] <= FEW:
-            return np.array([self._down(np.ascontiguousarray(column)) for column in u.T]).T
+            return np.array([self.cross(np.ascontiguousarray(column)) for column in u.T]).T
         out = np.zeros((self.shape[1], *u.shape[1:]))
         for rows, block in self._blocks(shift):
-            out += block.T @ u[rows]
-        return out
-
-    def _down(self, u: Vector) -> Vector:
-        """``A' u`` by BLAS, of short rows in pieces that it does not give to several threads."""
-        m, n = self.shape
-        if n > _SLIM or self._by_columns:
-            return np.asarray(self.values.T @ u)
-        out = np.zeros(n)
-        for piece in cuts(m, block_length(n, block_bytes=BLOCK_BYTES // 2)):
-            out += self.values[piece].T @ u[piece]
+            out += in_pieces(block, u[rows], sum_length(self.shape[0]))
         return out
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
@@ -136,7 +137,9 @@ class DenseMatrix(InMemory):
         room = BLOCK_BYTES if v.ndim == 1 else CACHE_BYTES
         for rows, block in self._blocks(shift, room):
             t = block @ v
-            part = block.T @ (t if middle is None else middle(rows, t))
+            part = in_pieces(
+                block, t if middle is None else middle(rows, t), sum_length(self.shape[0])
+            )
             # The first sum is the memory of all: fresh memory takes longer than a short product.
             out = np.add(out, part, out=out) if rows.start else part
         return out
@@ -201,7 +204,8 @@ class DenseMatrix(InMemory):
     ) -> Iterator[tuple[slice, Array]]:
         """Row blocks that BLAS can take and the cache can hold; each overwrites the last."""
         m, n = self.shape
-        rows = min(m, block_length(n, at_least=8, block_bytes=block_bytes))
+        # Not too few, or the sum over blocks would be a long one.
+        rows = min(m, block_length(n, at_least=max(8, isqrt(m) // 8), block_bytes=block_bytes))
         if self._direct and shift is None:
             yield from self.row_panels(rows)
             return
@@ -258,7 +262,7 @@ def panel_moment(
     if inside == k:
         return square
     # Symmetric as well: turned, it has the order that BLAS adds to in place.
-    return np.block([[square, beside], [beside.T, others.T @ others]]).T
+    return np.block([[square, beside], [beside.T, in_pieces(others, others, MOMENT_ROWS)]]).T
 
 
 def _in_rows(panel: NDArray[np.floating[Any]]) -> bool:
@@ -275,12 +279,14 @@ def _add_products(
     """
     if len(square) <= _NARROW:
         # Symmetric: turned, it lies in memory as what it is added to.
-        square += (block.T @ block).T
+        # BLAS adds products of few columns one after the other.
+        square += in_pieces(block, block, MOMENT_ROWS if len(square) <= _THIN else len(block)).T
         if beside.size:
-            beside += block.T @ others
+            beside += in_pieces(block, others, MOMENT_ROWS)
         return square, beside
     left, turned = (block.T, 0) if block.flags.c_contiguous else (block, 1)
     square = dsyrk(1.0, left, 1.0, square, trans=turned, overwrite_c=1)
-    if beside.size:
-        beside = dgemm(1.0, left, others.T, 1.0, beside, turned, 1, overwrite_c=1)
+    for piece in cuts(len(block) if beside.size else 0, MOMENT_ROWS):
+        some = left[piece] if turned else left[:, piece]
+        beside = dgemm(1.0, some, others[piece].T, 1.0, beside, turned, 1, overwrite_c=1)
     return square, beside

@@ -9,7 +9,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.matrix.lazy import ScaledMatrix
-from spgls.matrix.pieces import block_length
+from spgls.matrix.pieces import block_length, in_pieces, sum_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.squares import (
     longest_column,
@@ -17,6 +17,8 @@ from spgls.matrix.squares import (
     scaled_values,
     some_columns,
     sum_rounding,
+    sum_rounding_down,
+    sum_rounding_in_pieces,
     unit_square,
 )
 from spgls.matrix.unit_columns import SingleColumns
@@ -145,12 +147,11 @@ class FreeColumns:
     def down(self) -> float:
         """Rounding of ``F't`` for columns of unit length, in units of the length of ``t``."""
         m, k = self._matrix.shape
-        each = sum_rounding(m if self._matrix.shift is not None else self._longest)
-        return float(np.hypot(np.sqrt(k) * each, self.lead * sum_rounding(m)))
-
-    @property
-    def _longest(self) -> int:
-        return longest_column(self._matrix.matrix)
+        stored = self._matrix.matrix
+        each = sum_rounding_down(stored)
+        if self._matrix.shift is None:
+            each = min(each, sum_rounding(longest_column(stored)))
+        return float(np.hypot(np.sqrt(k) * each, self.lead * sum_rounding_in_pieces(m)))
 
     def apply(self, u: Array) -> Array:
         """``F u``."""
@@ -165,7 +166,8 @@ class FreeColumns:
         product = self._matrix.cross(t)
         if self._constant is None:
             return product
-        return np.concatenate([(self._constant @ t)[None], product])
+        lead = in_pieces(self._constant, t, sum_length(len(t)))
+        return np.concatenate([lead[None], product])
 
     def square(self, scale: Vector, dtype: type = np.float64) -> Array:
         """``D F'F D`` itself, for ``D = diag(scale)``, in numbers of a type."""

@@ -10,6 +10,9 @@ compiler could not rule out that they overlap, and would not vectorise. Sparse r
 a time, with unsigned indices, since signed ones are tested for being negative, and entries further
 on are asked for in advance: between fetches from all over a vector the machine does not see by
 itself that the entries come in order.
+
+Sums over many rows are formed of ``length`` rows at a time, and these are added up: one after the
+other, equal products would be rounded the same way millions of times.
 """
 
 from __future__ import annotations
@@ -182,13 +185,13 @@ def _subtract(X: Any, i: int, stop: int, shift: Any, out: Any) -> None:
 
 
 @_inner(_DENSE)
-def _dots(rows: Any, V: Any, t: Any) -> None:
-    """``t = V rows'`` for the vectors in the rows of ``V``."""
+def _dots(rows: Any, V: Any, lo: int, hi: int, t: Any) -> None:
+    """``t = V rows'`` for some entries of the vectors in the rows of ``V``."""
     width = len(V)
     for k in range(0, width - 1, 2):
-        _dot_pair(rows, V[k], V[k + 1], t[k], t[k + 1])
+        _dot_pair(rows, V[k][lo:hi], V[k + 1][lo:hi], t[k], t[k + 1])
     if width % 2:
-        _dot(rows, V[width - 1], t[width - 1])
+        _dot(rows, V[width - 1][lo:hi], t[width - 1])
 
 
 @_inner(_DENSE)
@@ -201,6 +204,28 @@ def _adds(X: Any, i: int, stop: int, t: Any, tiles: Any, out: Any) -> None:
             _add_pair(rows, t[k], t[k + 1], out[k // 2, tile])
         if width % 2:
             _add(rows, t[width - 1], out[width // 2, tile])
+
+
+@_inner(_DENSE)
+def _flush(own: Any, n: int, tiles: Any, out: Any) -> None:
+    """Add sums of some rows to those of all, in some tiles, and begin anew."""
+    for k in range(len(own)):
+        for tile in range(tiles[0], tiles[1]):
+            width = min(TILE, n - tile * TILE)
+            for at in (0, TILE):
+                part, to = own[k, tile][at : at + width], out[k, tile][at : at + width]
+                for j in range(width):
+                    to[j] += part[j]
+                    part[j] = 0.0
+
+
+@_inner(_DENSE)
+def _flush_left(own: Any, left: Any) -> None:
+    """The same of what is left along a basis."""
+    for c in range(own.shape[0]):
+        for k in range(own.shape[1]):
+            left[c, k] += own[c, k]
+            own[c, k] = 0.0
 
 
 @_inner(_DENSE)
@@ -237,18 +262,23 @@ def _step_rows(t: Any, i: int, count: int, row: Any, basis: Any, along: Any, lef
 
 
 @_kept(_DENSE)
-def apply_part(X: Any, shift: Any, V: Any, first: int, stop: int, out: Any) -> None:
-    """``out = (X - 1 shift') V'`` for the vectors in the rows of ``V``."""
+def apply_part(X: Any, shift: Any, V: Any, length: int, first: int, stop: int, out: Any) -> None:
+    """``out = (X - 1 shift') V'`` for the vectors in the rows of ``V``, so many entries a time."""
     n, width = X.shape[1], len(V)
-    t = np.empty((width, 8))
+    t, part = np.empty((width, 8)), np.empty((width, 8))
     less = np.empty((8, 0 if shift is None else n))
     for i in range(first, stop, 8):
         count = min(8, stop - i)
-        if shift is None:
-            _dots(_eight(X, i, stop, 0, n), V, t)
-        else:
+        t[:] = 0.0
+        if shift is not None:
             _subtract(X, i, stop, shift, less)
-            _dots(_eight(less, 0, count, 0, n), V, t)
+        for lo in range(0, n, length):
+            hi = min(lo + length, n)
+            if shift is None:
+                _dots(_eight(X, i, stop, lo, hi), V, lo, hi, part)
+            else:
+                _dots(_eight(less, 0, count, lo, hi), V, lo, hi, part)
+            t += part
         for r in range(count):
             for k in range(width):
                 out[i + r, k] = t[k, r]
@@ -259,6 +289,7 @@ def cross_part(
     X: Any,
     shift: Any,
     U: Any,
+    length: int,
     first: int,
     stop: int,
     tiles: Any,
@@ -270,9 +301,9 @@ def cross_part(
 
     Unless ``squares`` is empty, weighted squares of the columns are added to it in the same read.
     """
-    width = U.shape[1]
-    t, w = np.zeros((width, 8)), np.zeros(8)
-    less = np.empty((8, 0 if shift is None else X.shape[1]))
+    n, width = X.shape[1], U.shape[1]
+    t, w, own = np.zeros((width, 8)), np.zeros(8), np.zeros_like(out)
+    less = np.empty((8, 0 if shift is None else n))
     for i in range(first, stop, 8):
         count = min(8, stop - i)
         for k in range(width):
@@ -281,14 +312,16 @@ def cross_part(
         for r in range(8):
             w[r] = (weight[i + r] if len(weight) else 1.0) if r < count else 0.0
         if shift is None:
-            _adds(X, i, stop, t, tiles, out)
+            _adds(X, i, stop, t, tiles, own)
             if len(squares):
                 _add_squares(X, i, stop, w, tiles, squares)
         else:
             _subtract(X, i, stop, shift, less)
-            _adds(less, 0, count, t, tiles, out)
+            _adds(less, 0, count, t, tiles, own)
             if len(squares):
                 _add_squares(less, 0, count, w, tiles, squares)
+        if (i + 8 - first) % length == 0 or i + 8 >= stop:
+            _flush(own, n, tiles, out)
 
 
 @_kept(_DENSE)
@@ -299,12 +332,14 @@ def gram_part(
     row: Any,
     basis: Any,
     along: Any,
+    length: int,
     first: int,
     stop: int,
     out: Any,
     left: Any,
 ) -> None:
     """``out += (X - 1 shift')' M (X - 1 shift') V'``, in tiles of pairs."""
+    own, own_left = np.zeros_like(out), np.zeros_like(left)
     tiles = (0, out.shape[1])
     n, width = X.shape[1], len(V)
     t = np.empty((width, 8))
@@ -312,14 +347,17 @@ def gram_part(
     for i in range(first, stop, 8):
         count = min(8, stop - i)
         if shift is None:
-            _dots(_eight(X, i, stop, 0, n), V, t)
-            _step_rows(t, i, count, row, basis, along, left)
-            _adds(X, i, stop, t, tiles, out)
+            _dots(_eight(X, i, stop, 0, n), V, 0, n, t)
+            _step_rows(t, i, count, row, basis, along, own_left)
+            _adds(X, i, stop, t, tiles, own)
         else:
             _subtract(X, i, stop, shift, less)
-            _dots(_eight(less, 0, count, 0, n), V, t)
-            _step_rows(t, i, count, row, basis, along, left)
-            _adds(less, 0, count, t, tiles, out)
+            _dots(_eight(less, 0, count, 0, n), V, 0, n, t)
+            _step_rows(t, i, count, row, basis, along, own_left)
+            _adds(less, 0, count, t, tiles, own)
+        if (i + 8 - first) % length == 0 or i + 8 >= stop:
+            _flush(own, n, tiles, out)
+            _flush_left(own_left, left)
 
 
 @_kept(_DENSE)
@@ -339,7 +377,7 @@ def columns_gram_part(
     n, width = len(Z), V.shape[1]
     pairs = (width + 1) // 2
     coefficient, t, part = np.empty((width, 8)), np.empty((width, length)), np.empty((width, 8))
-    sums = np.empty((pairs, 2 * TILE))
+    sums, own_left = np.empty((pairs, 2 * TILE)), np.zeros_like(left)
     for lo in range(first, stop, length):
         hi = min(lo + length, stop)
         sums[:] = 0.0
@@ -356,9 +394,10 @@ def columns_gram_part(
             at = (k % 2) * TILE
             for r in range(hi - lo):
                 t[k, r] = sums[k // 2, at + r]
-        _step_rows(t, lo, hi - lo, row, basis, along, left)
+        _step_rows(t, lo, hi - lo, row, basis, along, own_left)
+        _flush_left(own_left, left)
         for i in range(0, n, 8):
-            _dots(_eight(Z, i, n, lo, hi), t[:, : hi - lo], part)
+            _dots(_eight(Z, i, n, lo, hi), t, 0, hi - lo, part)
             for k in range(width):
                 for r in range(min(8, n - i)):
                     out[i + r, k] += part[k, r]
@@ -542,7 +581,16 @@ def squares_part(data: Any, first: int, stop: int) -> Any:
 
 @_kept(_SPARSE)
 def sparse_gram_one(
-    A: Any, v: Any, row: Any, basis: Any, along: Any, first: int, stop: int, out: Any, left: Any
+    A: Any,
+    v: Any,
+    row: Any,
+    basis: Any,
+    along: Any,
+    length: int,
+    first: int,
+    stop: int,
+    out: Any,
+    left: Any,
 ) -> None:
     """``out += A' M A v``."""
     if len(row) == 0 and len(along) == 0:
@@ -550,20 +598,31 @@ def sparse_gram_one(
             lo, hi = _ends(A, i)
             _sparse_add(A, lo, hi, _sparse_dot(A, lo, hi, v), out, False)
         return
-    t = np.empty((1, 1))
-    for i in range(first, stop):
-        lo, hi = _ends(A, i)
-        t[0, 0] = _sparse_dot(A, lo, hi, v)
-        _step_rows(t, i, 1, row, basis, along, left)
-        _sparse_add(A, lo, hi, t[0, 0], out, False)
+    t, own_left = np.empty((1, 1)), np.zeros_like(left)
+    for start in range(first, stop, length):
+        for i in range(start, min(start + length, stop)):
+            lo, hi = _ends(A, i)
+            t[0, 0] = _sparse_dot(A, lo, hi, v)
+            _step_rows(t, i, 1, row, basis, along, own_left)
+            _sparse_add(A, lo, hi, t[0, 0], out, False)
+        _flush_left(own_left, left)
 
 
 @_kept(_SPARSE)
 def sparse_gram_pairs(
-    A: Any, V: Any, row: Any, basis: Any, along: Any, first: int, stop: int, out: Any, left: Any
+    A: Any,
+    V: Any,
+    row: Any,
+    basis: Any,
+    along: Any,
+    length: int,
+    first: int,
+    stop: int,
+    out: Any,
+    left: Any,
 ) -> None:
     """``out += A' M A V`` for pairs of vectors."""
-    t = np.empty((2 * len(V), 1))
+    t, own_left = np.empty((2 * len(V), 1)), np.zeros_like(left)
     if len(V) == 1 and len(row) == 0 and len(along) == 0:
         pair, to = V[0], out[0]
         for i in range(first, stop):
@@ -571,10 +630,12 @@ def sparse_gram_pairs(
             a, b = _sparse_dot_pair(A, lo, hi, pair)
             _sparse_add_pair(A, lo, hi, a, b, to, False)
         return
-    for i in range(first, stop):
-        lo, hi = _ends(A, i)
-        for k in range(len(V)):
-            t[2 * k, 0], t[2 * k + 1, 0] = _sparse_dot_pair(A, lo, hi, V[k])
-        _step_rows(t, i, 1, row, basis, along, left)
-        for k in range(len(V)):
-            _sparse_add_pair(A, lo, hi, t[2 * k, 0], t[2 * k + 1, 0], out[k], False)
+    for start in range(first, stop, length):
+        for i in range(start, min(start + length, stop)):
+            lo, hi = _ends(A, i)
+            for k in range(len(V)):
+                t[2 * k, 0], t[2 * k + 1, 0] = _sparse_dot_pair(A, lo, hi, V[k])
+            _step_rows(t, i, 1, row, basis, along, own_left)
+            for k in range(len(V)):
+                _sparse_add_pair(A, lo, hi, t[2 * k, 0], t[2 * k + 1, 0], out[k], False)
+        _flush_left(own_left, left)

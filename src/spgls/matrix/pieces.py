@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spgls.base.types import Array
+
 __all__ = [
     "BLOCK_BYTES",
     "CACHE_BYTES",
+    "MOMENT_ROWS",
     "Rows",
     "block_length",
     "chosen_rows",
     "cuts",
+    "in_pieces",
     "rows_within",
+    "sum_length",
 ]
 
 #: Working copies of a piece of the data never exceed about this many bytes.
 BLOCK_BYTES = 4 * 2**20
 #: A block that is read twice should still be in cache the second time.
 CACHE_BYTES = 2**20
+#: Rows of which second moments are formed at a time, at most; then these are added up.
+MOMENT_ROWS = 800
 
 #: Some rows: a slice, or their numbers.
 Rows: TypeAlias = slice | NDArray[np.integer[Any]]
@@ -36,6 +44,25 @@ def cuts(length: int, size: int) -> Iterator[slice]:
     """Slices of ``size`` that cover ``length`` in order; the last may be shorter."""
     for at in range(0, length, size):
         yield slice(at, min(at + size, length))
+
+
+def sum_length(rows: int) -> int:
+    """Terms that a sum over so many rows is formed of at a time, a multiple of eight.
+
+    Sums of pieces are added up, so that no number is rounded more than about four times the root
+    of the rows: one after the other, equal terms would be rounded the same way each time.
+    """
+    return 8 * max(32, round(sqrt(rows) / 2))
+
+
+def in_pieces(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]], length: int) -> Array:
+    """``a'b``, by BLAS, so many rows at a time."""
+    if len(a) <= length:
+        return np.asarray(a.T @ b)
+    total = np.zeros(a.shape[1:] + b.shape[1:])
+    for piece in cuts(len(a), length):
+        total += a[piece].T @ b[piece]
+    return total
 
 
 def chosen_rows(rows: Rows, length: int) -> Rows:

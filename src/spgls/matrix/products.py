@@ -2,8 +2,8 @@
 
 Imported only where the data is large and there is a compiler (``compiler.py``), because this loads
 it. Vectors have shape (n,) or (n, width), results likewise. Each thread adds to a result of its
-own: a product needs ``threads * n * width`` doubles, or ``threads * m * width`` where columns are
-what is stored.
+own, by way of one for some rows at a time: a product needs ``2 * threads * n * width`` doubles, or
+``threads * m * width`` where columns are what is stored.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from spgls.base.types import Array, Vector
 from spgls.matrix import kernels
+from spgls.matrix.pieces import sum_length
 from spgls.matrix.row_step import RowStep
 
 __all__ = [
@@ -44,11 +45,11 @@ Part: TypeAlias = Callable[[int, int, int], Any]
 _MANY_TILES = 8
 
 
-def apply(X: Values, v: Array, shift: Vector | None = None) -> Array:
-    """``X v`` for rows that lie together in memory."""
+def apply(X: Values, v: Array, shift: Vector | None = None, length: int | None = None) -> Array:
+    """``X v`` for rows that lie together in memory, ``length`` columns at a time."""
     X, V = _unlocked(X), np.ascontiguousarray(_block(v).T)
-    out = np.empty((len(X), len(V)))
-    _run(len(X), lambda _, a, b: kernels.apply_part(X, shift, V, a, b, out))
+    out, each = np.empty((len(X), len(V))), max(length or X.shape[1], 1)
+    _run(len(X), lambda _, a, b: kernels.apply_part(X, shift, V, each, a, b, out))
     return out.reshape(len(X), *v.shape[1:])
 
 
@@ -70,7 +71,7 @@ def _cross(
 ) -> tuple[Array, Vector]:
     X, U = _unlocked(X), _block(u)
     m, n = X.shape
-    tiles, threads = -(-n // kernels.TILE), _threads()
+    tiles, threads, length = -(-n // kernels.TILE), _threads(), sum_length(m)
     # Long rows: each thread has its own columns and no result has to be summed.
     by_rows = tiles < _MANY_TILES * threads
     copies = threads if by_rows else 1
@@ -78,7 +79,7 @@ def _cross(
 
     def part(k: int, a: int, b: int) -> None:
         rows, of, k = ((a, b), (0, tiles), k) if by_rows else ((0, m), (a, b), 0)
-        kernels.cross_part(X, shift, U, *rows, of, out[k], weight, squares[k])
+        kernels.cross_part(X, shift, U, length, *rows, of, out[k], weight, squares[k])
 
     _run(m if by_rows else tiles, part, grain=8 if by_rows else 1)
     return _untile(out, n, u), squares.sum(axis=0).reshape(-1)[:n]
@@ -89,10 +90,11 @@ def gram(X: Values, v: Array, shift: Vector | None = None, step: RowStep | None 
     X, V = _unlocked(X), np.ascontiguousarray(_block(v).T)
     out = _tiles(X.shape[1], len(V), _threads())
     row, basis, along, left = _unpack(step, len(V))
+    length = sum_length(len(X))
     _run(
         len(X),
         lambda part, a, b: kernels.gram_part(
-            X, shift, V, row, basis, along, a, b, out[part], left[part]
+            X, shift, V, row, basis, along, length, a, b, out[part], left[part]
         ),
     )
     _collect(step, left)
@@ -106,12 +108,13 @@ def gram_by_columns(X: Values, v: Array, length: int, step: RowStep | None = Non
     """
     Z, V = _unlocked(X).T, _block(v)
     m, n = X.shape
+    length = min(length, kernels.TILE, sum_length(m))
     out = np.zeros((_threads(), n, V.shape[1]))
     row, basis, along, left = _unpack(step, V.shape[1])
     _run(
         m,
         lambda k, a, b: kernels.columns_gram_part(
-            Z, V, row, basis, along, min(length, kernels.TILE), a, b, out[k], left[k]
+            Z, V, row, basis, along, length, a, b, out[k], left[k]
         ),
     )
     _collect(step, left)
@@ -144,7 +147,11 @@ def sparse_gram(A: Rows, v: Array, step: RowStep | None = None) -> Array:
     width = 1 if V.ndim == 1 else 2 * len(V)
     out = np.zeros((_threads(), *V.shape))
     row, basis, along, left = _unpack(step, width)
-    _run_sparse(A, lambda part, a, b: kernel(A, V, row, basis, along, a, b, out[part], left[part]))
+    length = sum_length(len(A[2]) - 1)
+    _run_sparse(
+        A,
+        lambda part, a, b: kernel(A, V, row, basis, along, length, a, b, out[part], left[part]),
+    )
     _collect(step, left)
     return _unpair(out.sum(axis=0), len(v), v)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spgls.base.types import Array, Vector
+from spgls.matrix.pieces import in_pieces, sum_length
 from spgls.matrix.protocol import RowMap
 
 __all__ = ["RowStep", "on_rows"]
@@ -59,7 +60,7 @@ class RowStep:
             t = row * t
         if self.basis is not None:
             t = t - self.basis[rows] @ self.along
-            self.left[...] += self.basis[rows].T @ t
+            self.left[...] += in_pieces(self.basis[rows], t, sum_length(len(t)))
         return t if row is None else row * t
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spgls.base.types import Array, Vector
 from spgls.matrix.dense import panel_moment
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
-from spgls.matrix.pieces import Rows, block_length, chosen_rows
+from spgls.matrix.pieces import MOMENT_ROWS, Rows, block_length, chosen_rows, in_pieces
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 from spgls.matrix.work import Work
@@ -159,7 +159,7 @@ class SparseMatrix(InMemory):
                 for other, right in self._pieces(inner):
                     total[piece, other] = (scaled.T @ right).toarray()
         weighted = extra if weight is None else extra * weight[:, None]
-        total[n:, n:] = extra.T @ weighted
+        total[n:, n:] = in_pieces(extra, weighted, MOMENT_ROWS)
         each = np.ones(m) if weight is None else weight
         mixed = self.cross(np.column_stack([weighted, each]), inner)
         cross, sums = mixed[:, :-1], mixed[:, -1]

@@ -24,18 +24,39 @@ __all__ = [
     "scaled_values",
     "some_columns",
     "sum_rounding",
+    "sum_rounding_down",
+    "sum_rounding_in_pieces",
+    "sum_rounding_one_by_one",
     "total_square",
     "unit_square",
 ]
 
-#: Rounding of a sum of products is at most half an ulp of its terms times their number, and a few
-#: for what happens to them before; of many it is taken as so many ulps times the root of it.
+#: Ulps for what happens to terms before they are added, and for sums in pieces times the root of
+#: their number.
 _ULPS = 8.0
 
 
 def sum_rounding(count: int) -> float:
-    """Rounding of sums of so many products, and of what happens to them before and after."""
-    return min(_ULPS * sqrt(count), count / 2 + _ULPS) * EPS
+    """Rounding of sums of so many products in any order, and of what happens to them before.
+
+    In units of the sum of their magnitudes: half an ulp for each.
+    """
+    return (count / 2 + _ULPS) * EPS
+
+
+def sum_rounding_in_pieces(count: int) -> float:
+    """The same of sums in pieces of :func:`~spgls.matrix.pieces.sum_length` terms."""
+    return (min(_ULPS * sqrt(count), count / 2) + _ULPS) * EPS
+
+
+def sum_rounding_down(matrix: Matrix) -> float:
+    """The same of sums over the rows of a matrix: in pieces, but for entries of sparse data."""
+    return max(sum_rounding_in_pieces(matrix.shape[0]), sum_rounding_one_by_one(matrix))
+
+
+def sum_rounding_one_by_one(matrix: Matrix) -> float:
+    """The same where entries of a column are added one by one, as those of sparse data; else 0."""
+    return sum_rounding(longest_column(matrix)) if matrix.work.by_index else 0.0
 
 
 def column_squares(matrix: Matrix, weight: Vector | None, shift: Vector | None) -> Vector:

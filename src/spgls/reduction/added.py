@@ -18,6 +18,7 @@ from scipy.linalg.blas import dger
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import Matrix, blocks_of, refuse_non_finite
+from spgls.matrix.squares import sum_rounding_one_by_one
 from spgls.reduction.columns import (
     ColumnReduction,
     reduce_moments,
@@ -101,7 +102,7 @@ class Added(ABC):
             for t, centre, out in zip(beside, middle, extra, strict=False):
                 np.subtract(t, centre, out=out)
             kept = cls._summed(matrix, extra.T, weight, row)
-            doubt = cls._own_doubt(kept, len(y))
+            doubt = cls._own_doubt(kept, matrix)
         shift = np.concatenate([np.zeros(matrix.shape[1]) if row is None else row, middle])
         return cls(kept, shift, doubt, len(y))
 
@@ -114,8 +115,8 @@ class Added(ABC):
 
     @classmethod
     @abstractmethod
-    def _own_doubt(cls, kept: Array, rows: int) -> Vector:
-        """How wrong freshly added sums of so many rows may be."""
+    def _own_doubt(cls, kept: Array, matrix: Matrix) -> Vector:
+        """How wrong freshly added sums of the rows of a matrix may be."""
 
     @abstractmethod
     def about(self, shift: Vector) -> Self:
@@ -297,10 +298,12 @@ class Moments(Added):
         return matrix.moment(extra, weight, row)
 
     @classmethod
-    def _own_doubt(cls, kept: Array, rows: int) -> Vector:
+    def _own_doubt(cls, kept: Array, matrix: Matrix) -> Vector:
         # Products below the range of double precision lose digits, each by its least number.
+        rows = matrix.shape[0]
         lost = rows * float(np.finfo(np.float64).tiny)
-        return np.asarray(np.sqrt((_FORMED + kappa_of_sums(rows) / EPS) * kept.diagonal() + lost))
+        kappa = max(kappa_of_sums(rows), sum_rounding_one_by_one(matrix))
+        return np.asarray(np.sqrt((_FORMED + kappa / EPS) * kept.diagonal() + lost))
 
     def about(self, shift: Vector) -> Moments:
         """Move the shift, by two products of vectors."""
@@ -458,7 +461,8 @@ class Factor(Added):
         return triangle(few) if np.isfinite(few).all() else few
 
     @classmethod
-    def _own_doubt(cls, kept: Array, rows: int) -> Vector:
+    def _own_doubt(cls, kept: Array, matrix: Matrix) -> Vector:
+        rows = matrix.shape[0]
         return np.asarray(kappa_of_factor(rows, 0) / EPS * np.linalg.norm(kept, axis=0))
 
     def about(self, shift: Vector) -> Factor:

@@ -15,6 +15,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.matrix.some_columns import SomeColumns
+from spgls.matrix.squares import sum_rounding_one_by_one
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import exact_dependence
@@ -101,6 +102,8 @@ class ColumnSums:
         # Labels, goals and ones stand behind the columns.
         order = np.append(kept, np.arange(n, n + 2 + layout.fit_intercept))
         if engine == "gram":
-            return reduce_moments(layout, self.moment[np.ix_(order, order)], origin, count)
+            one_by_one = sum_rounding_one_by_one(data.matrix)
+            moment = self.moment[np.ix_(order, order)]
+            return reduce_moments(layout, moment, origin, count, one_by_one=one_by_one)
         dependence = partial(exact_dependence, changed)
         return reduce_triangle(layout, self.rows[:, order], origin, count, dependence)

@@ -88,6 +88,7 @@ def reduce_moments(
     rows: int,
     account: Account | None = None,
     *,
+    one_by_one: float = 0.0,
     decompose: Callable[[Array], tuple[Vector, Array]] = eigen,
 ) -> ColumnReduction | None:
     """Reduce through second moments; None where their digits cannot decide a rank.
@@ -104,6 +105,8 @@ def reduce_moments(
         How many rows were added up, at most.
     account : Account, optional
         How wrong the moments may be, where that does not follow from their sizes.
+    one_by_one : float
+        Relative rounding of sums whose terms were not added in pieces.
     decompose : callable
         Eigenvalues and eigenvectors of a symmetric matrix.
     """
@@ -112,7 +115,7 @@ def reduce_moments(
         return None
     sizes = Sizes.from_moments(moment[n:, n:], origin)
     if account is None:
-        summed, own = np.sqrt(np.diag(moment)), kappa_of_sums(rows)
+        summed, own = np.sqrt(np.diag(moment)), max(kappa_of_sums(rows), one_by_one)
     else:
         # Once as the moments are, and once more where entries of no more than that are dropped.
         summed, own = _less_ones(layout, moment, account), 2 * account.kappa
@@ -497,28 +500,30 @@ def _least_shown(sizes: Vector, vectors: Array, sigma: Vector, reach: float) -> 
 def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) -> float:
     """Lower bound of what bounds coefficients by predictions; zero if it is not known.
 
-    Of the columns that stand ``apart``, over their sizes. Columns that depend on them change their
-    norm, by as much as their sizes differ; the first ``free`` ones cost nothing.
+    Of the columns that stand ``apart``, over their sizes. Columns that depend on them, ``A N``,
+    change their norm, by as much as rounding changes ``N``; the first ``free`` ones cost nothing.
     """
     there = sizes > 0.0
-    kept = there & apart
+    kept, others = there & apart, there & ~apart
+    others[:free] = False
     k = np.count_nonzero(kept)
     if k == 0:
         return 1.0
-    columns = triangle(factor[:, kept] / sizes[kept])
+    columns = triangle(np.hstack([factor[:, kept] / sizes[kept], factor[:, others]]))
     if len(columns) < k:
         return 0.0
-    inverse, info = lapack.dtrtri(np.asfortranarray(columns))
+    inverse, info = lapack.dtrtri(np.asfortranarray(columns[:k, :k]))
     if info:
         return 0.0
     # A coefficient times the size of its column is no more than its row by what is predicted.
-    each = np.linalg.norm(np.triu(inverse), axis=1)
-    norm = float(np.linalg.norm(each))
-    if not norm < 1e15:
+    inverse = np.triu(inverse)
+    each = np.linalg.norm(inverse, axis=1)
+    if not float(np.linalg.norm(each)) < 1e15:
         return 0.0
-    others, own = (sizes[free:][mask[free:]] for mask in (there & ~apart, kept))
-    ratio = float(np.linalg.norm(others) * np.linalg.norm(1.0 / own)) if len(own) else 0.0
-    return 1.0 / (float(each.sum()) + 4 * ratio * norm)
+    # N is wrong by the inverse of the columns times the errors of all that N combines.
+    wrong = sizes[others] + np.abs(inverse @ columns[:k, k:]).sum(axis=0)
+    own = each[np.flatnonzero(kept) >= free] / sizes[free:][kept[free:]]
+    return 1.0 / (float(each.sum()) + 2 * float(np.linalg.norm(own) * np.linalg.norm(wrong)))
 
 
 def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int, float]:

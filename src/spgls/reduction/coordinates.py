@@ -42,7 +42,8 @@ _FEW = 64
 _SPARSE = 8
 #: Ulps by which weights of a free direction may miss whole numbers that they should be.
 _SNAP = 64 * EPS
-#: Rounding of a combination, in ulps of its terms times the root of their number.
+#: Rounding of a combination, in ulps of its terms times the root of their number; of many, half an
+#: ulp for each.
 _ULPS = 8.0
 #: What is left of columns beside others, in units of their lengths, where they are independent.
 _CLEAR = 1e-8
@@ -99,7 +100,8 @@ class Coordinates:
         lengths : ndarray of shape (n,)
             Lengths of the combined columns.
         """
-        unit = (_ULPS + _ULPS * np.sqrt(self.change.terms)) * EPS
+        terms = self.change.terms
+        unit = (_ULPS + max(_ULPS * np.sqrt(terms), terms / 2)) * EPS
         return float(unit * self.change.growth(lengths, self.exact))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from spgls.base.types import Array
 from spgls.matrix import Matrix, few_rows_with
+from spgls.matrix.squares import sum_rounding_one_by_one
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import exact_dependence
@@ -75,7 +76,12 @@ def reduce_by_gram(data: GameData) -> ColumnReduction | None:
     # A device that holds the data is faster at large matrices than the host.
     decompose = eigen if own is None or len(moment) < _LARGE else own
     return reduce_moments(
-        data.layout, moment, data.origin, data.matrix.shape[0], decompose=decompose
+        data.layout,
+        moment,
+        data.origin,
+        data.matrix.shape[0],
+        one_by_one=sum_rounding_one_by_one(data.matrix),
+        decompose=decompose,
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.matrix import BlockedMatrix, Matrix, RowBlocks, block_length
+from spgls.matrix.squares import sum_rounding_one_by_one
 from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import Dependence, exact_dependence
@@ -194,7 +195,9 @@ class Pieces:
         """
         layout, origin, count = self.data.layout, self.data.origin, self.data.matrix.shape[0]
         if engine == "gram":
-            return reduce_moments(layout, self.moment(counts), origin, count)
+            one_by_one = sum_rounding_one_by_one(self.data.matrix)
+            moment = self.moment(counts)
+            return reduce_moments(layout, moment, origin, count, one_by_one=one_by_one)
         kept = np.flatnonzero(counts)
         rows = np.vstack([np.sqrt(counts[k]) * self.triangles[k] for k in kept])
         return reduce_triangle(layout, rows, origin, count, self._dependence)

@@ -191,7 +191,7 @@ def _finish(
         rounding = replace(rounding, least=least)
     elif rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free.rank:
         # As many directions as there are rows: only the norms of coefficients are in doubt.
-        least = max(0.0, (float(sigma.min()) / rounding.reach - rounding.kappa) / 2)
+        least = max(0.0, float(sigma.min()) / rounding.reach / 2 - rounding.kappa)
         rounding = replace(rounding, least=least)
     left_over, snapped = remainders(outside, before)
     game = ReducedGame(

@@ -178,8 +178,10 @@ def _bounds(
         left = _least(t - charge.slope + slack, bend, c)
         right = _least(charge.slope - t + slack, bend, s)
         bound = value + choose(left < right, left, right)
-        # A share of the bound may be lost, which was taken of no more than this.
+        # A share of the bound may be lost, which was taken of no more than this, wherever c is.
         most = upper - charge.at + 0.0 * nu
+        if rounding.kind == "kernel":
+            most = most - s * (2 * charge.slope + s * charge.bend)
         bound = choose(bound >= most, most, bound)
         return choose((nu >= -game.lowest) & (bound > -np.inf), bound, -np.inf + 0.0 * nu)
 

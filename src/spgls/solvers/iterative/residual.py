@@ -25,8 +25,10 @@ import numpy as np
 
 from spgls.base.each import Each, choose
 from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 from spgls.game.providers import priced_norms
 from spgls.matrix import BasisProjection, ProjectedMatrix, SolvedMatrix
+from spgls.matrix.pieces import in_pieces, sum_length
 from spgls.matrix.row_step import RowStep
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.rulers import Rulers, lengths, scaled_of
@@ -229,7 +231,8 @@ class Fresh:
         matrix, (targets, _) = self.data.projected, self.data.projected_targets
         assert isinstance(matrix, SolvedMatrix)
         r = image + targets @ np.vstack([-y, z])
-        return matrix.matrix.cross(r), _inner(r, r), targets.T @ r
+        square = np.array([dot(column, column) for column in np.ascontiguousarray(r.T)])
+        return matrix.matrix.cross(r), square, in_pieces(targets, r, sum_length(len(r)))
 
     def _points(self, coef: Array, gamma: Vector) -> tuple[Vector, Vector, Array]:
         """``s``, ``c`` and ``x`` of predictors."""

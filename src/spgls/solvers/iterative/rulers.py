@@ -12,7 +12,7 @@ from scipy.linalg import qr
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import ScaledMatrix, SolvedProjection, longest_row
 from spgls.matrix.lazy import ROUNDING
-from spgls.matrix.squares import sum_rounding
+from spgls.matrix.squares import sum_rounding, sum_rounding_down
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.reduction.layout import times
@@ -69,8 +69,7 @@ class Rulers:
     @classmethod
     def of(cls, data: GameData) -> Rulers:
         """Measure labels and goals."""
-        m, _ = data.matrix.shape
-        sizes, down, blur = data.sizes, sum_rounding(m), _blur(data)
+        sizes, down, blur = data.sizes, sum_rounding_down(data.matrix), _blur(data)
         least, estimated = _least(data)
         return cls(
             data=data,

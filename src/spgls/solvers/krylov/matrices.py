@@ -121,8 +121,11 @@ def _losses(
     if prover.can_square:
         metric: Metric | None
         if nu == 0.0 or (nu > 0.0 and prover.curvature.many):
-            # What holds at zero holds to the right of it.
             some, metric = prover.curvature.at_zero
+            if nu > 0.0 and len(some) < len(rho):
+                # What holds at zero holds to the right of it, but not what was left out there: a
+                # null vector in the coefficients is paid for by the multiplier.
+                metric = None
             rho, doubt = rho[some], doubt[some]
         else:
             metric = None if prover.curvature.many else prover.curvature.alone(nu)
