@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
 from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import dot
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import BLOCK_BYTES, CACHE_BYTES, Rows, block_length, chosen_rows, cuts
 from spgls.matrix.protocol import RowMap
@@ -25,6 +26,8 @@ Order: TypeAlias = Literal["C", "F"]
 _TYPICAL = 256
 #: From so many entries on, compiled products are worth loading.
 _LARGE = 4_000_000
+#: Data of no more bytes is read twice from cache sooner than BLAS takes it in blocks.
+_CACHED = 2**24
 #: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
 _SHORT = 128
 #: Rows no longer than this are multiplied into few sums, which threads would have to share.
@@ -59,10 +62,13 @@ class DenseMatrix(InMemory):
         length = values.shape[0 if self._by_columns else 1]
         self._run = _RUN_BYTES // max(values.shape[1] * values.itemsize, 1)
         self._large = values.size >= _LARGE and length >= _SHORT and _plain(values)
+        self._cached = self._direct and not self._large and values.nbytes <= _CACHED
 
     @property
     def fused(self) -> bool:
-        """Unless many long columns lie in memory one after another."""
+        """Unless data fits in cache, or many long columns lie in memory one after another."""
+        if self._cached:
+            return False
         return not (self._compilable and self._by_columns) or self._run >= min(_RUN, self.shape[0])
 
     @property
@@ -105,7 +111,7 @@ class DenseMatrix(InMemory):
         if self._direct and shift is None and u.ndim == 1:
             return self._down(u)
         if self._direct and shift is None and 0 < u.shape[1] <= FEW:
-            return np.array([self._down(np.ascontiguousarray(column)) for column in u.T]).T
+            return self._cross_few(np.ascontiguousarray(u.T))
         out = np.zeros((self.shape[1], *u.shape[1:]))
         for rows, block in self._blocks(shift):
             out += block.T @ u[rows]
@@ -121,8 +127,20 @@ class DenseMatrix(InMemory):
             out += self.values[piece].T @ u[piece]
         return out
 
+    def _cross_few(self, columns: Array) -> Array:
+        """``A' u``, column by column: of blocks that stay in cache for the next, if A does not."""
+        if self._cached:
+            return np.array([self._down(column) for column in columns]).T
+        out = np.zeros((len(columns), self.shape[1]))
+        for rows, block in self._blocks(None):
+            for total, column in zip(out, columns, strict=True):
+                total += block.T @ column[rows]
+        return out.T
+
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
         """``A' M A v``, one read of each row block; two where :attr:`fused` says so."""
+        if self._cached and shift is None and v.ndim == 1:
+            return self._in_two_reads(v, None, middle)
         if self._compiled(v, shift) and (middle is None or isinstance(middle, RowStep)):
             from spgls.matrix import products
 
@@ -160,7 +178,7 @@ class DenseMatrix(InMemory):
         if not (self._direct and _plain(self.values)):
             return None
         entries = self.values.ravel(order="K")
-        return float(np.dot(entries, entries))
+        return dot(entries, entries)
 
     def cross_and_squares(
         self, u: Array, weight: Vector | None, shift: Vector | None
