@@ -129,10 +129,11 @@ def _by_iteration(run: Run, space: KrylovSpace) -> Reach:
         # Steps by an inverse find the lowest of them first.
         squares = run.prover.least_squares(w, inverse, float(d.min()) / 2, _ACCURACY)
         run.problem.passes += squares.reads
-        if float(eta @ eta) <= least:
-            return nothing
-        if squares.accuracy <= _ACCURACY:
-            return _of(d, eta, squares.accuracy, squares.norm)
+        inside = float(eta @ eta)
+        if inside > least:
+            found = _of(d, eta, squares.accuracy, squares.norm)
+        if inside <= least or squares.settled:
+            return found
     while space.width and space.steps < run.limit and not space.full:
         space.extend()
         if space.width and not points.due(space.steps):

@@ -77,7 +77,7 @@ def _measure(
     slope += w * (half * nu)
     residual = (_inner(slope, slope) + (goal + nu * last) ** 2) ** 0.5
     along = unit * (abs(nu) * half**2 + residual * half)
-    moved = 2.0 * parts + unit * (seen + rulers.y + rulers.z)
+    moved = 2.0 * parts + unit * (seen + rulers.y + 2.0 * rulers.z)
     moved = moved + abs(nu) * half * aside / (rulers.whole or 1.0)
     slopes = Slopes(gamma, nu, residual, along, moved)
     return losses, fresh.best_bound(slopes, losses.certain)
@@ -87,7 +87,7 @@ def _rounding(
     rulers: Rulers, inside: Each, seen: Each, c: Each, size: Each, apart: Each
 ) -> tuple[Each, Each]:
     """What rounding can have done to ``r``, part by part, and to ``|r|^2``."""
-    targets, seen = rulers.y + c * rulers.z, seen + rulers.y + rulers.z
+    targets, seen = rulers.y + c * rulers.z, seen + rulers.y + 2.0 * rulers.z
     parts = (rulers.across + rulers.turn) * (inside + targets) + rulers.cut * targets + apart
     whole = rulers.whole * size + targets
     return parts, 2.0 * parts * seen + parts**2 + 2.0 * rulers.unit * whole * seen

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -36,10 +35,21 @@ _WEAK = 1e-8
 
 
 class LeastSquares(NamedTuple):
-    """What least squares comes to: its squared norm, to what accuracy, and reads it took."""
+    """What least squares comes to.
+
+    Attributes
+    ----------
+    norm, accuracy : float
+        Its squared norm, and the relative accuracy of that.
+    settled : bool
+        Whether it is as accurate as was wanted, or as rounding allows.
+    reads : int
+        Reads of the data it took.
+    """
 
     norm: float
     accuracy: float
+    settled: bool
     reads: int
 
 
@@ -128,26 +138,20 @@ class Prover:
         wanted : float
             Relative accuracy of the squared norm at which to stop.
         """
-        w, fresh, best = w[:, None], self.fresh, LeastSquares(0.0, np.inf, 0)
-        least = max(lowest, inverse.floor)
-        for reads in range(1, _CORRECTIONS + 1):
+        w, fresh = w[:, None], self.fresh
+        least, before, reads = max(lowest, inverse.floor), np.inf, 0
+        while True:
+            reads += 1
             slope, square, _ = fresh.product(w, np.ones(1), np.zeros(1))
-            _, moved = fresh.doubt(w, 0.0, square)
-            wrong = float(lengths(slope)[0] + fresh.rulers.whole * moved[0]) / least
-            size = float(lengths(w)[0])
+            left = float(lengths(slope)[0])
+            rounding = fresh.rulers.whole * float(fresh.doubt(w, 0.0, square)[1][0])
+            size, wrong = float(lengths(w)[0]), (left + rounding) / least
             accuracy = 2 * wrong / size + (wrong / size) ** 2 if size else 0.0
-            worse, best = (
-                accuracy >= best.accuracy,
-                min(
-                    best._replace(reads=reads),
-                    LeastSquares(size**2, accuracy, reads),
-                    key=lambda found: found.accuracy,
-                ),
-            )
-            if worse or accuracy <= wanted:
+            settled = accuracy <= wanted or left <= rounding
+            if settled or left > before / 2 or reads == _CORRECTIONS:
                 break
-            w = w - inverse.solved(slope)
-        return best
+            w, before = w - inverse.solved(slope), left
+        return LeastSquares(size**2, accuracy, settled, reads)
 
     def bounds(
         self,
