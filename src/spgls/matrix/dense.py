@@ -27,7 +27,7 @@ _TYPICAL = 256
 #: From so many entries on, compiled products are worth loading.
 _LARGE = 4_000_000
 #: Data of no more bytes is read twice from cache sooner than BLAS takes it in blocks.
-_CACHED = 2**24
+_CACHED = 2**25
 #: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
 _SHORT = 128
 #: Rows no longer than this are multiplied into few sums, which threads would have to share.
@@ -162,6 +162,9 @@ class DenseMatrix(InMemory):
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
         m, n = self.shape
+        if weight is None and shift is None and not extra.shape[1] and n > _NARROW and self._direct:
+            # NumPy sees that both are one matrix, and takes half the work.
+            return np.asarray(self.values.T @ self.values)
         rows = min(m, block_length(n, at_least=512, block_bytes=_PANEL_BYTES[self._order]))
         panels = (self.values[piece] for piece in cuts(m, rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
