@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from dataclasses import replace
 from functools import cache, partial
@@ -58,12 +59,17 @@ def basis(space):
 # The space
 
 
+@pytest.mark.parametrize("seeded", [None, 0.0, 0.3], ids=["plain", "inverse", "nearly inverse"])
 @pytest.mark.parametrize("limit", [100, 14], ids=["grown", "restarted"])
-def test_recurrence_residuals_and_starts_are_true(limit):
+def test_recurrence_residuals_and_starts_are_true(limit, seeded):
     rng = np.random.default_rng(0)
     A = rng.normal(size=(60, 40)) * np.geomspace(1.0, 1e-2, 40)
     G, C = A.T @ A, rng.normal(size=(40, 2))
     space = KrylovSpace(lambda V: G @ V, C, limit)
+    if seeded is not None:
+        near = np.linalg.inv(G + seeded * np.diag(rng.random(40)))
+        space.seed(lambda V: near @ V, 4)
+        assert (space.count, space.steps, space.restarts) == (10, 2, 1)
     for _ in range(60):
         shifted = space.projected + 0.1 * np.eye(space.count)
         restart_from(space, [np.linalg.solve(shifted, space.starts[:, 0])])
@@ -81,7 +87,30 @@ def test_recurrence_residuals_and_starts_are_true(limit):
         assert space.residual(h) == pytest.approx(np.linalg.norm(outside), abs=1e-12 * scale)
         factor = space.outside_factor(np.eye(space.count))
         assert np.linalg.norm(factor @ h) == pytest.approx(space.residual(h), abs=1e-12 * scale)
-    assert (space.restarts > 0) == (limit < 40)
+    assert (space.restarts > 0) == (limit < 40 or seeded is not None)
+
+
+def test_seeds_hold_what_many_products_would_lead_to():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(300, 200)) * np.geomspace(1.0, 1e-3, 200)
+    G, C = A.T @ A, rng.normal(size=(200, 2))
+    space = KrylovSpace(lambda V: G @ V, C, 100)
+    space.seed(lambda V: np.linalg.solve(G, V), 4)
+    h = np.linalg.solve(space.projected, space.starts)
+    np.testing.assert_allclose(space.combine(h), np.linalg.solve(G, C), rtol=1e-6, atol=1e-6)
+
+
+def test_a_space_ends_with_the_last_who_knows_it():
+    """Its columns, and the data that its products come from, do not wait to be collected."""
+    X, y, z = game(60, 20)
+    solve(X, y, z, 1.0, solver="krylov")
+    gc.collect()
+    gc.disable()
+    try:
+        solve(X, y, z, 1.0, solver="krylov")
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_restarted_space_still_solves():
@@ -193,6 +222,8 @@ def test_the_papers_dense_data_takes_three_passes_and_two_for_the_proof():
 
 def test_width_follows_the_data(monkeypatch):
     pytest.importorskip("numba", reason="only compiled products take two columns at a time")
+    # As if it did not fit in cache.
+    monkeypatch.setattr("spgls.matrix.dense._CACHED", 0)
     X, y, z = paper_data(1000, 500)
 
     def passes(width):

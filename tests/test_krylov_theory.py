@@ -479,13 +479,13 @@ def test_callback_stops_at_the_last_iterate(solver):
 def test_products_that_are_not_finite_become_a_status(solver, sound, monkeypatch):
     """The last finite iterate is returned, also where a new cycle began in between."""
     X, y, z = spread_game()
-    gram, calls = DenseMatrix.gram, itertools.count()
+    apply, calls = DenseMatrix.apply, itertools.count()
 
     def broken(self, *args):
-        out = gram(self, *args)
+        out = apply(self, *args)
         return out * np.nan if next(calls) == sound else out
 
-    monkeypatch.setattr(DenseMatrix, "gram", broken)
+    monkeypatch.setattr(DenseMatrix, "apply", broken)
     found = solve(X, y, z, 1e3, solver=solver)
     assert found.status is Status.FAILED
     assert "not finite" in found.status.advice

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import spgls
+from spgls.base import vector
 from spgls.matrix import (
     Matrix,
     ProjectedMatrix,
@@ -534,3 +536,31 @@ def test_squares_of_few_columns_let_other_threads_run(order, monkeypatch):
     X = np.asarray(np.random.default_rng(0).normal(size=(3000, 100)), order=order)
     for shift in (None, np.ones(100)):
         as_matrix(X).moment(np.ones((3000, 3)), None, shift)
+
+
+@pytest.mark.parametrize("length", [0, 1, 8192, 8193, 100_000])
+@pytest.mark.parametrize("by_row", [True, False])
+def test_inner_products_of_any_length(length, by_row, monkeypatch):
+    """In pieces, whether or not NumPy has inner products of rows."""
+    if not by_row:
+        monkeypatch.setattr("spgls.base.vector._inner_products", vector._one_by_one)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, length)), rng.normal(size=(length, 2))
+    exact = math.fsum((a[0] * b[:, 1]).tolist())
+    assert vector.dot(a[0], b[:, 1]) == pytest.approx(exact, rel=1e-12, abs=1e-11)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("cached", [True, False])
+def test_data_in_cache_and_in_blocks_has_the_same_products(order, cached, monkeypatch):
+    if not cached:
+        monkeypatch.setattr("spgls.matrix.dense._CACHED", 0)
+        monkeypatch.setattr("spgls.matrix.dense.CACHE_BYTES", 2**12)
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.normal(size=(130, 17)), order=order)
+    matrix = as_matrix(X)
+    assert matrix.fused != cached
+    u, v = rng.normal(size=(130, 2)), rng.normal(size=17)
+    np.testing.assert_allclose(matrix.cross(u), X.T @ u, atol=1e-12)
+    np.testing.assert_allclose(matrix.gram(v), X.T @ (X @ v), atol=1e-12)
+    assert matrix.total_square() == pytest.approx(np.sum(X**2), rel=1e-13)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import Floor, StackelbergRegressor
+from spgls.reduction import KrylovSpace
 from spgls.reduction.data import GameData
 from spgls.solvers import Controls
 from spgls.solvers.auto import chosen_solver
@@ -14,6 +15,8 @@ from spgls.solvers.krylov import Krylov
 from spgls.solvers.reach import reach_of_least_squares
 from spgls.solvers.registry import resolve
 from spgls.solvers.spectral import Spectral
+
+EXTEND = KrylovSpace.extend
 
 
 def game(m=300, n=40, seed=0, **options):
@@ -46,6 +49,29 @@ def test_products_lead_to_the_norm_that_a_decomposition_finds(told, squares, mon
     assert found.value == pytest.approx(exact.value, rel=1e-6)
     assert abs(found.value / exact.value - 1.0) <= 10 * found.accuracy + 1e-12
     assert found.accuracy <= 1e-6
+
+
+def test_a_default_fit_takes_few_products_where_an_inverse_is_known(monkeypatch):
+    """Squared columns prove the optimum; their factor leads to it as well."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 450))
+    y = X @ rng.normal(scale=0.05, size=450) + rng.normal(size=600)
+    goal = Floor(float(np.median(y)))
+
+    def fitted(solver):
+        steps = []
+        monkeypatch.setattr(
+            KrylovSpace, "extend", lambda space: steps.append(space) or EXTEND(space)
+        )
+        return StackelbergRegressor(goal=goal, solver=solver).fit(X, y), len(steps)
+
+    (found, products), (exact, _) = fitted("krylov"), fitted("spectral")
+    assert products <= 10
+    assert found.certificate_.kind == "proved"
+    assert found.gamma_ == pytest.approx(exact.gamma_, rel=1e-9)
+    assert found.objective_ == pytest.approx(exact.objective_, rel=1e-9)
+    monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
+    assert fitted("krylov")[1] > 3 * products
 
 
 @pytest.mark.parametrize("solver", [Spectral(), Krylov()])

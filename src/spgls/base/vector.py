@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
@@ -23,10 +24,17 @@ def dot(a: Vector, b: Vector) -> float:
     """
     if len(a) <= _PIECE or not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return float(a.dot(b))
-    total = 0.0
-    for at in range(0, len(a), _PIECE):
-        total += float(a[at : at + _PIECE].dot(b[at : at + _PIECE]))
-    return total
+    even = len(a) - len(a) % _PIECE
+    pieces = a[:even].reshape(-1, _PIECE), b[:even].reshape(-1, _PIECE)
+    return float(_inner_products(*pieces).sum()) + float(a[even:].dot(b[even:]))
+
+
+def _one_by_one(a: Array, b: Array) -> Array:
+    return np.array([x.dot(y) for x, y in zip(a, b, strict=True)])
+
+
+#: Inner products of rows; NumPy has them since its second version.
+_inner_products: Callable[[Array, Array], Array] = getattr(np, "vecdot", _one_by_one)
 
 
 def leading_bits(numbers: Array) -> Array:

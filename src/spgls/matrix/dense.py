@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
 from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import dot
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import (
     BLOCK_BYTES,
@@ -36,6 +37,8 @@ Order: TypeAlias = Literal["C", "F"]
 _TYPICAL = 256
 #: From so many entries on, compiled products are worth loading.
 _LARGE = 4_000_000
+#: Data of no more bytes is read twice from cache sooner than BLAS takes it in blocks.
+_CACHED = 2**25
 #: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
 _SHORT = 128
 #: Bytes of panels that are squared, by order: rows are read twice and should be in cache, columns
@@ -70,10 +73,13 @@ class DenseMatrix(InMemory):
         length = values.shape[0 if self._by_columns else 1]
         self._run = _RUN_BYTES // max(values.shape[1] * values.itemsize, 1)
         self._large = values.size >= _LARGE and length >= _SHORT and _plain(values)
+        self._cached = self._direct and not self._large and values.nbytes <= _CACHED
 
     @property
     def fused(self) -> bool:
-        """Unless many long columns lie in memory one after another."""
+        """Unless data fits in cache, or many long columns lie in memory one after another."""
+        if self._cached:
+            return False
         return not (self._compilable and self._by_columns) or self._run >= min(_RUN, self.shape[0])
 
     @property
@@ -116,14 +122,27 @@ class DenseMatrix(InMemory):
         if self._direct and shift is None and u.ndim == 1:
             return in_pieces(self.values, u, sum_length(self.shape[0]))
         if self._direct and shift is None and 0 < u.shape[1] <= FEW:
-            return np.array([self.cross(np.ascontiguousarray(column)) for column in u.T]).T
+            return self._cross_few(np.ascontiguousarray(u.T))
         out = np.zeros((self.shape[1], *u.shape[1:]))
         for rows, block in self._blocks(shift):
             out += in_pieces(block, u[rows], sum_length(self.shape[0]))
         return out
 
+    def _cross_few(self, columns: Array) -> Array:
+        """``A' u``, column by column: of blocks that stay in cache for the next, if A does not."""
+        length = sum_length(self.shape[0])
+        if self._cached:
+            return np.array([in_pieces(self.values, column, length) for column in columns]).T
+        out = np.zeros((len(columns), self.shape[1]))
+        for rows, block in self._blocks(None):
+            for total, column in zip(out, columns, strict=True):
+                total += in_pieces(block, column[rows], length)
+        return out.T
+
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
         """``A' M A v``, one read of each row block; two where :attr:`fused` says so."""
+        if self._cached and shift is None and v.ndim == 1:
+            return self._in_two_reads(v, None, middle)
         if self._compiled(v, shift) and (middle is None or isinstance(middle, RowStep)):
             from spgls.matrix import products
 
@@ -147,6 +166,9 @@ class DenseMatrix(InMemory):
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``."""
         m, n = self.shape
+        if weight is None and shift is None and not extra.shape[1] and n > _NARROW and self._direct:
+            # NumPy sees that both are one matrix, and takes half the work.
+            return np.asarray(self.values.T @ self.values)
         rows = min(m, block_length(n, at_least=512, block_bytes=_PANEL_BYTES[self._order]))
         panels = (self.values[piece] for piece in cuts(m, rows))
         return panel_moment(panels, rows, extra, weight, shift, self._order)
@@ -163,7 +185,7 @@ class DenseMatrix(InMemory):
         if not (self._direct and _plain(self.values)):
             return None
         entries = self.values.ravel(order="K")
-        return float(np.dot(entries, entries))
+        return dot(entries, entries)
 
     def cross_and_squares(
         self, u: Array, weight: Vector | None, shift: Vector | None

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 from spgls.matrix.dense import panel_moment
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
 from spgls.matrix.pieces import MOMENT_ROWS, Rows, block_length, chosen_rows, in_pieces
@@ -199,7 +200,8 @@ class SparseMatrix(InMemory):
             from spgls.matrix import products
 
             return products.total_square(data)
-        # Not by BLAS, whose threads would go on spinning beside those of products.
+        if self._double:
+            return dot(data, data)
         return float(np.einsum("i,i->", data, data, dtype=np.float64))
 
     @cached_property

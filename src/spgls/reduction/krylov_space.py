@@ -27,6 +27,10 @@ __all__ = ["KrylovSpace", "combine"]
 _CANCELLED = 0.1
 #: A column shorter than this, in units of the terms it was computed from, is rounding.
 _DEFLATED = 64 * EPS
+#: What is left of a column of a seed, below this share of it, says nothing new.
+_DEPENDENT = 1e-8
+#: Columns of a seed that are multiplied at once.
+_SEEDS = 8
 #: Start columns closer to each other than this are one.
 _SAME_START = 64 * EPS
 #: Solutions at earlier restarts that are remembered.
@@ -74,7 +78,7 @@ class KrylovSpace:
         self._last = 0
         # Products of the first columns, stored after a restart only.
         self._head: Array | None = None
-        lengths = np.sqrt(np.einsum("ij,ij->j", starts, starts))
+        lengths = _lengths(starts)
         unit = np.divide(starts, lengths, out=np.zeros_like(starts), where=lengths > 0.0)
         self._next, _ = _orthonormal(unit, np.full(w, _SAME_START))
         self._coupling: Array = np.zeros((self._next.shape[1], 0))
@@ -117,6 +121,51 @@ class KrylovSpace:
         """Whether the next step would exceed the limit."""
         return self.width > 0 and self.count + self.width > self.limit
 
+    def seed(self, inverse: Callable[[Array], Array], steps: int) -> None:
+        """Begin an empty space with what an inverse makes of its start columns, step by step.
+
+        Where the inverse is nearly that of ``M``, few of them hold what many products would lead
+        to. They are multiplied like any others; the space goes on as after a restart.
+
+        Parameters
+        ----------
+        inverse : callable
+            Nearly ``M^{-1} V`` of a block of columns.
+        steps : int
+            How often it is applied.
+        """
+        w = self.width
+        C = V = self._next
+        for _ in range(min(steps, self.limit // max(w, 1) - 1)):
+            V = inverse(V)
+            V /= _lengths(V)
+            for _ in range(2):
+                V -= combine(C, _cross(C, V))
+            V, _ = _orthonormal(V, np.full(V.shape[1], _DEPENDENT))
+            if not V.shape[1]:
+                break
+            C = np.hstack([C, V])
+        k = C.shape[1]
+        pieces = [C[:, at : at + _SEEDS] for at in range(0, k, _SEEDS)]
+        self._head = np.hstack([self._multiply(piece) for piece in pieces])
+        self.steps += len(pieces)
+        self._reserve(k)
+        self._Q[:, :k] = C
+        T = C.T @ self._head
+        self._T[:k, :k] = (T + T.T) / 2
+        self.scale = float(np.abs(T).max())
+        self.count, self._last = k, 0
+        self.restarts += 1
+        left = self._head[:, :w] - combine(C, T[:, :w])
+        for _ in range(2):
+            left -= combine(C, _cross(C, left))
+        room = len(C) - k
+        self._next = _orthonormal(left, np.full(w, _DEFLATED * self.scale))[0][:, :room]
+        self._coupling = np.zeros((self._next.shape[1], 0))
+
+    def _multiply(self, V: Array) -> Array:
+        return self._product(V)
+
     def extend(self) -> None:
         """Add the next block, at the cost of one product."""
         V, k = self._next, self.count
@@ -126,7 +175,7 @@ class KrylovSpace:
             self._extend_by_one(V[:, 0])
             return
         self._Q[:, k : k + b] = V
-        W = np.array(self._product(V), order="F")
+        W = np.array(self._multiply(V), order="F")
         self.steps += 1
         self.count = k + b
         before = _lengths(W)
@@ -159,7 +208,7 @@ class KrylovSpace:
     def _extend_by_one(self, v: Vector) -> None:
         """The same for a single column: vectors take a third of the time that tables do."""
         k = self.count
-        w = np.array(self._product(v))
+        w = np.array(self._multiply(v))
         self._Q[:, k] = v
         self.steps += 1
         self.count = k + 1

@@ -156,7 +156,7 @@ def make_plan(
     cores = threads() if cores is None else cores
     m, n = work.rows, work.columns
     side = "columns" if m >= n else "rows"
-    exact, krylov = spectral_cost(work, games, cores), krylov_cost(work, games, cores)
+    exact, krylov = _costs(work, games, cores)
     room = inf if memory is None else memory
     if memory is None and max(exact.memory, krylov.memory) > _CHECKED:
         room = _free_memory(int(monotonic() / _FRESH))
@@ -181,6 +181,12 @@ def make_plan(
         left = _PATIENCE * exact.seconds / max(krylov_pass(work, cores), 1e-6)
         patience = max(20, int(min(left, 1e6)))
     return Plan(choice, reason, options, cores, room, patience, work.device, work.place)
+
+
+@lru_cache(maxsize=64)
+def _costs(work: Work, games: int, cores: int) -> tuple[Cost, Cost]:
+    """What both would take; games on data of one kind come in numbers."""
+    return spectral_cost(work, games, cores), krylov_cost(work, games, cores)
 
 
 @lru_cache(maxsize=1)

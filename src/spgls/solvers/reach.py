@@ -20,7 +20,13 @@ import numpy as np
 
 from spgls.base.threads import one_blas_thread
 from spgls.base.types import EPS, Vector
-from spgls.reduction import KrylovSpace, Reduction, reduce_krylov, reduce_spectral
+from spgls.reduction import (
+    KrylovReduction,
+    KrylovSpace,
+    Reduction,
+    reduce_krylov,
+    reduce_spectral,
+)
 from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.solvers.auto import check_memory, chosen_solver
@@ -35,6 +41,8 @@ _SIGNAL = 0.99
 _MOST = 10.0
 #: Relative accuracy asked of an iteration, and what is told of a decomposition.
 _ACCURACY, _EXACT = 1e-7, 1e-9
+#: Steps by an inverse of the squared data that a space begins with, where one is known.
+_SEED = 8
 #: Ritz values below this share of the largest are those of null vectors.
 _NULL = 1e-12
 #: Labels explained no better than this are not explained, squared.
@@ -109,31 +117,48 @@ def _by_reduction(
 
 def _by_iteration(run: Run, space: KrylovSpace) -> Reach:
     """From squared data, or until the norm does not change any more on a growing space."""
-    squares, points = run.prover.least_squares(run.problem.p_y), _Points()
-    explained = 0.0 if squares is None else squares.explained
-    found, inside = Reach(0.0, 0.0, "nothing is explained"), 0.0
-    if run.problem.yy <= _NOTHING * run.data.loss(run.data.y):
-        return found
+    nothing, inside, points = Reach(0.0, 0.0, "nothing is explained"), 0.0, _Points()
+    found, least = nothing, _NOTHING * run.data.loss(run.data.y)
+    if run.problem.yy <= least or not space.width:
+        return nothing
+    inverse = run.prover.inverse()
+    if inverse is not None:
+        space.seed(inverse.solved, _SEED)
+        reduction, d, eta = _seen(run, space)
+        w = reduction.lift_span(eta / np.sqrt(d))
+        # Steps by an inverse find the lowest of them first.
+        squares = run.prover.least_squares(w, inverse, float(d.min()) / 2, _ACCURACY)
+        run.problem.passes += squares.reads
+        inside = float(eta @ eta)
+        if inside > least:
+            found = _of(d, eta, squares.accuracy, squares.norm)
+        if inside <= least or squares.settled:
+            return found
     while space.width and space.steps < run.limit and not space.full:
         space.extend()
         if space.width and not points.due(space.steps):
             continue
-        game = reduce_krylov(run.data, space).game
-        # Null vectors come in by rounding, and would have the largest coefficients.
-        seen = game.d > _NULL * float(game.d.max(initial=0.0))
-        d, eta = game.d[seen], game.eta[seen]
+        _, d, eta = _seen(run, space)
         inside = float(eta @ eta)
-        if squares is not None and inside >= _SIGNAL * explained:
-            return _of(d, eta, squares.accuracy, squares.norm)
         found = _of(d, eta, 0.0)
         error = points.error(space.steps, found.value)
         # A space that cannot grow holds all of it.
         found = found._replace(accuracy=error if space.width else min(error, _EXACT))
-        if squares is None and found.accuracy <= _ACCURACY:
+        if found.accuracy <= _ACCURACY:
             break
-    if inside <= _NOTHING * run.data.loss(run.data.y):
-        return Reach(0.0, 0.0, "nothing is explained")
-    return found
+    return nothing if inside <= least else found
+
+
+def _seen(run: Run, space: KrylovSpace) -> tuple[KrylovReduction, Vector, Vector]:
+    """Squared singular values on a space, and what is explained along them.
+
+    Null vectors come in by rounding, and would have the largest coefficients: they are left out.
+    """
+    reduction = reduce_krylov(run.data, space)
+    game = reduction.game
+    seen = game.d > _NULL * float(game.d.max(initial=0.0))
+    reduction = replace(reduction, vectors=reduction.vectors[:, seen])
+    return reduction, game.d[seen], game.eta[seen]
 
 
 class _Points:

@@ -102,7 +102,7 @@ class Targets:
             self.p_y, self.p_z = np.ascontiguousarray(products.T)
             self.slope: Vector = self.p_z / 2 - self.p_y
         else:
-            self.slope = matrix.cross(centre)
+            self.slope = matrix.measured_cross(centre)
         self.passes = 1.0
         self._read: set[str] = set()
 

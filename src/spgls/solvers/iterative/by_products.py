@@ -53,6 +53,7 @@ def _measure(
     fresh: Fresh, span: Span, r: Each, alpha: Each, gamma: Each, problem: SphereProblem
 ) -> tuple[Losses, Bounds]:
     rulers, half, w = fresh.rulers, gamma**0.5 / 2.0, r[:-1]
+    unit = rulers.unit
     s, c = 1.0 / (1.0 + alpha), alpha / (1.0 + alpha)
     total, ulps = span.size, (len(span.h) + 16) * EPS
     # How far the points are from those of the predictors, w~ and alpha~.
@@ -75,8 +76,8 @@ def _measure(
     slope = found.slope
     slope += w * (half * nu)
     residual = (_inner(slope, slope) + (goal + nu * last) ** 2) ** 0.5
-    along = rulers.unit * (abs(nu) * half**2 + residual * half)
-    moved = 2.0 * parts + rulers.unit * (seen + rulers.y + rulers.z)
+    along = unit * (abs(nu) * half**2 + residual * half)
+    moved = 2.0 * parts + unit * (seen + rulers.y + 2.0 * rulers.z)
     moved = moved + abs(nu) * half * aside / (rulers.whole or 1.0)
     slopes = Slopes(gamma, nu, residual, along, moved)
     return losses, fresh.best_bound(slopes, losses.certain)
@@ -86,7 +87,7 @@ def _rounding(
     rulers: Rulers, inside: Each, seen: Each, c: Each, size: Each, apart: Each
 ) -> tuple[Each, Each]:
     """What rounding can have done to ``r``, part by part, and to ``|r|^2``."""
-    targets, seen = rulers.y + c * rulers.z, seen + rulers.y + rulers.z
+    targets, seen = rulers.y + c * rulers.z, seen + rulers.y + 2.0 * rulers.z
     parts = (rulers.across + rulers.turn) * (inside + targets) + rulers.cut * targets + apart
     whole = rulers.whole * size + targets
     return parts, 2.0 * parts * seen + parts**2 + 2.0 * rulers.unit * whole * seen

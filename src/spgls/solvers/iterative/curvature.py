@@ -26,6 +26,7 @@ from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 from spgls.base.threads import all_blas_threads
 from spgls.base.types import Array, Vector
 from spgls.matrix import ProjectedMatrix, SolvedMatrix, Work
+from spgls.matrix.pieces import block_length, cuts
 from spgls.matrix.positive import certain_factor, square_unit
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
@@ -38,9 +39,7 @@ MOST_COLUMNS, _MOST_WORK = 3000, 4e10
 #: Columns that are always squared, and whose eigenvectors are found.
 FEW_COLUMNS = 400
 #: Eigenvalues of more columns, at unit length, are proved to exceed one of these.
-_LEAST = (1e-2, 1e-5, 1e-8)
-#: Steps of conjugate gradients where a factor of nearly the same matrix is known.
-_STEPS = 60
+_LEAST = (1e-6, 1e-8)
 #: Entries of data that is searched for dependent columns.
 _EXACT = 1_000_000
 
@@ -82,9 +81,10 @@ class Metric:
         scale = self._scale if rho.ndim == 1 else self._scale[:, None]
         return self._half(scale * rho)
 
-    def solved(self, rho: Vector) -> Vector:
-        """``(B + nu)^{-1} rho``, nearly."""
-        return np.asarray(self._scale * self._whole(self._scale * rho))
+    def solved(self, rho: Array) -> Array:
+        """``(B + nu)^{-1} rho`` of columns, nearly."""
+        scale = self._scale[:, None]
+        return np.asarray(scale * self._whole(scale * rho))
 
     @property
     def floor(self) -> float:
@@ -117,7 +117,9 @@ class Curvature:
         with all_blas_threads():
             if isinstance(matrix, ProjectedMatrix):
                 # What cancels is within the rounding allowed for, which is that before projection.
-                self._square = matrix.matrix.square() - matrix.overlap @ matrix.overlap.T
+                self._square = matrix.matrix.square()
+                for rows in cuts(n, block_length(n)):
+                    self._square[rows] -= matrix.overlap[rows] @ matrix.overlap.T
             else:
                 self._square = matrix.square()
         self._unit = square_unit(m, n) + rulers.turn
@@ -157,30 +159,6 @@ class Curvature:
             return every, None
         some = np.array(kept, dtype=int)
         return some, self._metric(self._square[np.ix_(some, some)], self._rulers.columns[some], 0.0)
-
-    def least_squares(self, p: Vector) -> tuple[Vector, float] | None:
-        """``A'PA w = p`` by conjugate gradients, and what no eigenvalue is below.
-
-        None where that is not certain.
-        """
-        some, metric = self.at_zero
-        if metric is None or len(some) < len(p):
-            return None
-        norm = float(np.linalg.norm(p))
-        w, r = np.zeros_like(p), p.copy()
-        z = metric.solved(r)
-        direction, along = z, float(r @ z)
-        for _ in range(_STEPS):
-            image = self._square @ direction
-            step = along / float(direction @ image)
-            w += step * direction
-            r -= step * image
-            if float(np.linalg.norm(r)) <= 1e-13 * norm:
-                break
-            z = metric.solved(r)
-            along, last = float(r @ z), along
-            direction = z + along / last * direction
-        return w, metric.floor
 
     def with_goal(self, nu: float, gamma: float) -> Metric | None:
         """Metric of ``B + nu`` for a strength."""
@@ -224,9 +202,7 @@ class Curvature:
         if not diagonal.min(initial=np.inf) > 0.0 or not np.isfinite(diagonal).all():
             return None
         scale = 1.0 / np.sqrt(diagonal)
-        M = B * scale
-        M *= scale[:, None]
-        np.fill_diagonal(M, 1.0)
+        M = _of_unit_diagonal(B, scale)
         error = (self._unit + self._rough) * float(np.square(sizes * scale).sum() + len(B))
         if not np.isfinite(error) or not np.isfinite(M).all():
             return None
@@ -235,7 +211,14 @@ class Curvature:
         if len(B) <= FEW_COLUMNS + 1:
             return _by_eigen(M, scale, error)
         with all_blas_threads():
-            return _by_factor(M, scale, error)
+            return _by_factor(M, B, scale, error)
+
+
+def _of_unit_diagonal(B: Array, scale: Vector) -> Array:
+    M = B * scale
+    M *= scale[:, None]
+    np.fill_diagonal(M, 1.0)
+    return M
 
 
 def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
@@ -256,9 +239,12 @@ def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
     )
 
 
-def _by_factor(M: Array, scale: Vector, error: float) -> Metric | None:
-    """The same for more columns."""
-    found = certain_factor(lambda: M.copy(order="F"), error, _LEAST)
+def _by_factor(M: Array, B: Array, scale: Vector, error: float) -> Metric | None:
+    """The same for more columns; ``M`` is overwritten, and made again where that was in vain."""
+    first = [M]
+    found = certain_factor(
+        lambda: first.pop() if first else _of_unit_diagonal(B, scale), error, _LEAST
+    )
     if found is None:
         return None
     factor, least = found

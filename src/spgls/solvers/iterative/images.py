@@ -49,14 +49,13 @@ class MeasuredSpace(KrylovSpace):
         *,
         bordered: bool = False,
     ) -> None:
-        super().__init__(self._remembered, starts, limit)
-        self._fresh = product
+        super().__init__(product, starts, limit)
         self.bordered = bordered
         self._sizes: list[float] = []
         self._images: list[Array] | None = []
 
-    def _remembered(self, V: Array) -> Array:
-        W = self._fresh(V)
+    def _multiply(self, V: Array) -> Array:
+        W = super()._multiply(V)
         if self._images is not None:
             pairs = [(V, W)] if V.ndim == 1 else zip(V.T, W.T, strict=True)
             self._sizes += [sqrt(max(dot(v, w), 0.0)) for v, w in pairs]

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
-from spgls.solvers.iterative.curvature import FEW_COLUMNS, Curvature, squarable
+from spgls.solvers.iterative.curvature import FEW_COLUMNS, Curvature, Metric, squarable
 from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual
 from spgls.solvers.iterative.rulers import lengths
 
@@ -29,16 +28,29 @@ Kind = Literal["proved", "estimated"]
 _STEPS = (0.0, 1e-4, 1e-2, 0.25, 2.0)
 #: Eigenvalues of squared data, over the largest, that may be those of a null space.
 _CUTS = (1e-14, 1e-12, 1e-9)
+#: Reads that least squares may take to be corrected.
+_CORRECTIONS = 6
 #: Multipliers below this share of the squared data may gain from what is known of its spectrum.
 _WEAK = 1e-8
 
 
 class LeastSquares(NamedTuple):
-    """What least squares comes to: its squared norm, what it explains, and to what accuracy."""
+    """What least squares comes to.
+
+    Attributes
+    ----------
+    norm, accuracy : float
+        Its squared norm, and the relative accuracy of that.
+    settled : bool
+        Whether it is as accurate as was wanted, or as rounding allows.
+    reads : int
+        Reads of the data it took.
+    """
 
     norm: float
-    explained: float
     accuracy: float
+    settled: bool
+    reads: int
 
 
 class Wish(NamedTuple):
@@ -100,17 +112,46 @@ class Prover:
         """Squared data; one read."""
         return Curvature(self.data, self.fresh.rulers)
 
-    def least_squares(self, p: Vector) -> LeastSquares | None:
-        """Least squares from squared data, measured in one more read; None unless it is certain."""
-        found = self.curvature.least_squares(p) if self.can_square and p.any() else None
-        if found is None:
+    def inverse(self) -> Metric | None:
+        """``(A'PA)^{-1}`` from squared data, nearly; None unless it certainly has one."""
+        if not self.can_square:
             return None
-        w, least = found
-        slope, square, _ = self.fresh.product(w[:, None], np.ones(1), np.zeros(1))
-        _, moved = self.fresh.doubt(w[:, None], 0.0, square)
-        wrong = (float(lengths(slope)[0]) + self.fresh.rulers.whole * float(moved[0])) / least
-        size = float(w @ w)
-        return LeastSquares(size, float(w @ p), 2 * wrong / sqrt(size) if size else 0.0)
+        some, metric = self.curvature.at_zero
+        return metric if len(some) == self.data.projected.shape[1] else None
+
+    def least_squares(
+        self, w: Vector, inverse: Metric, lowest: float, wanted: float
+    ) -> LeastSquares:
+        """Least squares from coefficients that are close to it, corrected until they are closer.
+
+        With ``s = A'P(Aw - y)`` they are off by ``(A'PA)^{-1} s``, which is no longer than ``s``
+        over the least eigenvalue.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n,)
+            Coefficients.
+        inverse : Metric
+            What :meth:`inverse` returned.
+        lowest : float
+            What no eigenvalue of ``A'PA`` is below, by estimate; what is certain may be far less.
+        wanted : float
+            Relative accuracy of the squared norm at which to stop.
+        """
+        w, fresh = w[:, None], self.fresh
+        least, before, reads = max(lowest, inverse.floor), np.inf, 0
+        while True:
+            reads += 1
+            slope, square, _ = fresh.product(w, np.ones(1), np.zeros(1))
+            left = float(lengths(slope)[0])
+            rounding = fresh.rulers.whole * float(fresh.doubt(w, 0.0, square)[1][0])
+            size, wrong = float(lengths(w)[0]), (left + rounding) / least
+            accuracy = 2 * wrong / size + (wrong / size) ** 2 if size else 0.0
+            settled = accuracy <= wanted or left <= rounding
+            if settled or left > before / 2 or reads == _CORRECTIONS:
+                break
+            w, before = w - inverse.solved(slope), left
+        return LeastSquares(size**2, accuracy, settled, reads)
 
     def bounds(
         self,

@@ -291,7 +291,7 @@ class Fresh:
 
     def best_bound(self, of: Slopes, certain: Each, low: Each = 0.0) -> Bounds:
         """The best of several multipliers, by what is known of slopes and of ``|r|^2``."""
-        reach, size = of.gamma**0.5, of.residual
+        reach, size, unit = of.gamma**0.5, of.residual, self.rulers.unit
         error = of.moved * (self.rulers.whole**2 + (self.rulers.z / reach) ** 2) ** 0.5
         total = of.nu + low
         # Over lambda + low = 0, in which |rho|^2/total is least where this is.
@@ -300,7 +300,7 @@ class Fresh:
         for trial in (total, *(share * best for share in _TRIALS)):
             step = trial - total
             square = size**2 + 2.0 * step * of.along + step**2 * of.gamma / 4.0
-            missing = abs(square) ** 0.5 + error + self.rulers.unit * abs(trial - low) * reach
+            missing = abs(square) ** 0.5 + error + unit * abs(trial - low) * reach
             own = missing**2 / trial
             lost = choose((trial > 0.0) & (own < lost), own, lost)
         lower = certain - lost

@@ -13,12 +13,11 @@ matrix, from which the most is taken off that rounding can have done.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spgls.base.types import Array, Vector
-from spgls.solvers.iterative.curvature import Metric
 from spgls.solvers.iterative.prove import Prover
 from spgls.solvers.iterative.rulers import lengths
 
@@ -81,6 +80,7 @@ def _some(
     # What is wrong with a product of labels and goals is shared out by their sizes.
     balance = rulers.y / rulers.z if rulers.y > 0.0 and rulers.z > 0.0 else 1.0
     rho = slope + np.append(nu, nu) * x
+    known = _at_zero(prover, nu, rho)
     for i in range(count):
         pair = [i, count + i]
         # r_y'r_z = x_z'A'r_y - z'r_y.
@@ -92,7 +92,9 @@ def _some(
         moved = slack[pair] + rulers.unit * size[pair]
         doubt = np.multiply.outer(rulers.columns, moved) + rulers.unit * abs(nu[i]) * np.abs(own)
         whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram
-        for lost, estimated in _losses(prover, float(nu[i]), floor, rho[:, pair], doubt):
+        for lost, estimated in _losses(
+            prover, float(nu[i]), floor, rho[:, pair], doubt, known[:, pair]
+        ):
             M = _below(whole - lost, errors, balance)
             if np.isfinite(M).all():
                 yield float(nu[i]), M, estimated
@@ -112,26 +114,40 @@ def _below(whole: Array, errors: Array, balance: float) -> Vector:
     )
 
 
+def _holds_at_zero(prover: Prover, nu: Vector | float) -> Any:
+    """Where the metric of ``A'A`` itself is used: what holds at zero holds to the right of it."""
+    return (nu == 0.0) | ((nu > 0.0) & prover.curvature.many)
+
+
+def _at_zero(prover: Prover, nu: Vector, rho: Array) -> Array:
+    """What that metric makes of ``rho``, of all columns at once; zeros where it is not used."""
+    if not prover.can_square or not _holds_at_zero(prover, nu).any():
+        return np.zeros((0, rho.shape[1]))
+    some, metric = prover.curvature.at_zero
+    roots = np.zeros((len(some), rho.shape[1]))
+    if metric is not None:
+        used = np.tile(_holds_at_zero(prover, nu), 2)
+        roots[:, used] = metric.root(rho[np.ix_(some, used)])
+    return roots
+
+
 def _losses(
-    prover: Prover, nu: float, floor: float, rho: Array, doubt: Array
+    prover: Prover, nu: float, floor: float, rho: Array, doubt: Array, known: Array
 ) -> Iterator[tuple[Array, bool]]:
     """At least ``rho'(A'A + nu)^{-1} rho``, and whether that rests on an estimate."""
     if nu > 0.0:
         yield _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu)), False
-    if prover.can_square:
-        metric: Metric | None
-        if nu == 0.0 or (nu > 0.0 and prover.curvature.many):
-            some, metric = prover.curvature.at_zero
-            if nu > 0.0 and len(some) < len(rho):
-                # What holds at zero holds to the right of it, but not what was left out there: a
-                # null vector in the coefficients is paid for by the multiplier.
-                metric = None
-            rho, doubt = rho[some], doubt[some]
-        else:
-            metric = None if prover.curvature.many else prover.curvature.alone(nu)
+    if prover.can_square and _holds_at_zero(prover, nu):
+        some, metric = prover.curvature.at_zero
+        # Not what was left out there: a null vector in the coefficients is paid for by the
+        # multiplier.
+        if metric is not None and (nu == 0.0 or len(some) == len(rho)):
+            yield _squares(known, metric.spread(doubt[some])), False
+    elif prover.can_square and not prover.curvature.many:
+        metric = prover.curvature.alone(nu)
         if metric is not None:
             yield _squares(metric.root(rho), metric.spread(doubt)), False
-    elif floor > 0.0 and nu + floor > 0.0:
+    elif not prover.can_square and floor > 0.0 and nu + floor > 0.0:
         root = np.sqrt(nu + floor)
         yield _squares(rho / root, lengths(doubt) / root), True
 
