@@ -259,13 +259,15 @@ def panel_moment(
     # Columns that lie one after another take those of extra behind them; rows have no room.
     inside = k if order == "F" else 0
     square, beside = np.zeros((0, 0)), np.zeros((0, k))
-    buffer, at = np.zeros(0), 0
+    buffer, at, both = np.zeros(0), 0, True
     for panel in panels:
         count, n = panel.shape
         width = n + inside
         if at == 0:
-            square = np.zeros((width, width), order="F")
-            beside = np.zeros((width, k - inside), order="F")
+            both = width <= _NARROW or count == len(extra)
+            if not both:
+                square = np.zeros((width, width), order="F")
+                beside = np.zeros((width, k - inside), order="F")
         piece, block = slice(at, at + count), panel
         if root is not None or shift is not None or order == "F" or not _in_rows(panel):
             buffer = buffer if buffer.size else np.empty(rows * width)
@@ -275,16 +277,22 @@ def panel_moment(
             if root is not None:
                 features *= root[piece]
             block[:, n:] = others[piece, :inside]
-        square, beside = _add_products(block, others[piece], square, beside)
+        add = _add_by_numpy if both else _add_by_scipy
+        square, beside = add(block, others[piece, inside:], square, beside)
         at = piece.stop
-    if len(square) > _NARROW:
-        diagonal = np.diag(square).copy()
+    if not both:
+        # Of the sums, one triangle is there.
+        diagonal = np.diagonal(square).copy()
         square += square.T
         np.fill_diagonal(square, diagonal)
     if inside == k:
         return square
-    # Symmetric as well: turned, it has the order that BLAS adds to in place.
-    return np.block([[square, beside], [beside.T, in_pieces(others, others, MOMENT_ROWS)]]).T
+    n = len(square)
+    total = np.empty((n + k, n + k), order="F")
+    total[:n, :n] = square
+    total[:n, n:], total[n:, :n] = beside, beside.T
+    total[n:, n:] = in_pieces(others, others, MOMENT_ROWS)
+    return total
 
 
 def _in_rows(panel: NDArray[np.floating[Any]]) -> bool:
@@ -292,20 +300,26 @@ def _in_rows(panel: NDArray[np.floating[Any]]) -> bool:
     return panel.dtype == np.float64 and panel.flags.c_contiguous
 
 
-def _add_products(
+def _add_by_numpy(
     block: NDArray[np.floating[Any]], others: Array, square: Array, beside: Array
 ) -> tuple[Array, Array]:
-    """Add ``block' block`` and ``block' others``; of many columns to one triangle of the square.
+    """Add ``block' block`` and ``block' others``, while other threads may run."""
+    # BLAS adds products of few columns one after the other.
+    thin = block.shape[1] <= _THIN
+    own = in_pieces(block, block, MOMENT_ROWS if thin else len(block))
+    sides = in_pieces(block, others, MOMENT_ROWS)
+    if not square.size:
+        return own, sides
+    return np.add(square, own, out=square), np.add(beside, sides, out=beside)
+
+
+def _add_by_scipy(
+    block: NDArray[np.floating[Any]], others: Array, square: Array, beside: Array
+) -> tuple[Array, Array]:
+    """Add the same to one triangle in place: half the memory, for many columns.
 
     Both by one BLAS: threads of NumPy's would be in the way of those of SciPy's.
     """
-    if len(square) <= _NARROW:
-        # Symmetric: turned, it lies in memory as what it is added to.
-        # BLAS adds products of few columns one after the other.
-        square += in_pieces(block, block, MOMENT_ROWS if len(square) <= _THIN else len(block)).T
-        if beside.size:
-            beside += in_pieces(block, others, MOMENT_ROWS)
-        return square, beside
     left, turned = (block.T, 0) if block.flags.c_contiguous else (block, 1)
     square = dsyrk(1.0, left, 1.0, square, trans=turned, overwrite_c=1)
     for piece in cuts(len(block) if beside.size else 0, MOMENT_ROWS):
