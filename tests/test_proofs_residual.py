@@ -13,6 +13,8 @@ import scipy.sparse as sp
 
 from spgls import Population, Status, certify, solve, solve_path
 from spgls.game.response import learner_loss
+from spgls.matrix import as_matrix
+from spgls.matrix.squares import sum_rounding_down
 from spgls.population import GroupMoments
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
@@ -424,6 +426,27 @@ def test_sums_of_equal_terms_are_within_their_rounding(stored, compiled, monkeyp
         moment = data.matrix.moment(np.column_stack([y, 2 * y]), None, None)
         for sum_ in (moment[0, 0], moment[0, 1], moment[0, 2]):
             assert abs(Fraction(float(sum_)) - true) <= game.rounding.kappa * true
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("width", [None, 1, 2, 9])
+def test_rows_with_many_entries_are_added_in_pieces(width, compiled, monkeypatch):
+    """So that nobody has to count the entries of each column to know how wrong sums can be."""
+    if compiled:
+        pytest.importorskip("numba", reason="there are no compiled products")
+        compile_small(monkeypatch)
+    m, value = 90_000, 1 / 3
+    matrix = as_matrix(sp.csr_array(np.full((m, 4), value)))
+    assert matrix.longest_sum < m / 10
+    true = m * Fraction(value) ** 2
+    allowed = sum_rounding_down(matrix) * true
+    u = np.full(m if width is None else (m, width), value)
+    for sum_ in (*matrix.cross(u).ravel(), *matrix.moment(u.reshape(m, -1), None, None).ravel()):
+        assert abs(Fraction(float(sum_)) - true) <= allowed
+    both = matrix.gram(np.full(4 if width is None else (4, width), 1.0))
+    for sum_ in both.ravel():
+        # Each prediction is a sum of four terms.
+        assert abs(Fraction(float(sum_)) - 4 * true) <= 4 * allowed
 
 
 def test_certify_believes_no_sum_of_equal_terms_beyond_its_rounding(monkeypatch):

@@ -19,7 +19,7 @@ from spgls.matrix.convert import as_matrix
 from spgls.matrix.pieces import Rows, chosen_rows, cuts, rows_within
 from spgls.matrix.protocol import Matrix, RowMap
 from spgls.matrix.row_step import on_rows
-from spgls.matrix.squares import column_squares, longest_column, longest_row
+from spgls.matrix.squares import column_squares, longest_row, longest_sum
 from spgls.matrix.work import Work
 
 __all__ = ["BlockedMatrix", "RowBlocks", "blocks_of"]
@@ -306,9 +306,9 @@ class RowBlocks(BlockedMatrix):
         return max(longest_row(block) for _, block in self._held)
 
     @cached_property
-    def longest_column(self) -> int:
-        """Most entries of a column, or what they cannot exceed."""
-        return sum(longest_column(block) for _, block in self._held)
+    def longest_sum(self) -> int:
+        """Terms of a sum over a column that are added one after another, at most."""
+        return sum(longest_sum(block) for _, block in self._held)
 
     def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 pieces of ``columns`` columns, all pieces in one read of the data."""

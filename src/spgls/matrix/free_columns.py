@@ -12,8 +12,8 @@ from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length, in_pieces, sum_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.squares import (
-    longest_column,
     longest_row,
+    longest_sum,
     scaled_values,
     some_columns,
     sum_rounding,
@@ -150,7 +150,7 @@ class FreeColumns:
         stored = self._matrix.matrix
         each = sum_rounding_down(stored)
         if self._matrix.shift is None:
-            each = min(each, sum_rounding(longest_column(stored)))
+            each = min(each, sum_rounding(longest_sum(stored)))
         return float(np.hypot(np.sqrt(k) * each, self.lead * sum_rounding_in_pieces(m)))
 
     def apply(self, u: Array) -> Array:

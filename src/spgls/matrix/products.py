@@ -131,29 +131,51 @@ def sparse_apply(A: Rows, v: Array) -> Array:
     return _unpair(out, m, v)
 
 
-def sparse_cross(A: Rows, u: Array, n: int) -> Array:
-    """``A' u`` for compressed rows of length ``n``."""
+def sparse_cross(A: Rows, u: Array, n: int, at_once: int) -> Array:
+    """``A' u`` for compressed rows of length ``n``, in sums over so many of them at once."""
     kernel = kernels.sparse_cross_one if _single(u) else kernels.sparse_cross_pairs
     A, U = _unlocked_rows(A), _pairs(u)
     out = np.zeros((_threads(), *_shape(U, n)))
-    _run_sparse(A, lambda part, a, b: kernel(A, U, a, b, out[part]))
+
+    def part(k: int, a: int, b: int) -> None:
+        _add_in_pieces(lambda start, stop, to: kernel(A, U, start, stop, to), a, b, at_once, out[k])
+
+    _run_sparse(A, part)
     return _unpair(out.sum(axis=0), n, u)
 
 
-def sparse_gram(A: Rows, v: Array, step: RowStep | None = None) -> Array:
-    """``A' M A v`` for compressed rows, reading them once."""
+def sparse_gram(A: Rows, v: Array, at_once: int, step: RowStep | None = None) -> Array:
+    """``A' M A v`` for compressed rows, reading them once; sums as in :func:`sparse_cross`."""
     kernel = kernels.sparse_gram_one if _single(v) else kernels.sparse_gram_pairs
     A, V = _unlocked_rows(A), _pairs(v)
     width = 1 if V.ndim == 1 else 2 * len(V)
     out = np.zeros((_threads(), *V.shape))
     row, basis, along, left = _unpack(step, width)
     length = sum_length(len(A[2]) - 1)
-    _run_sparse(
-        A,
-        lambda part, a, b: kernel(A, V, row, basis, along, length, a, b, out[part], left[part]),
-    )
+
+    def part(k: int, a: int, b: int) -> None:
+        def add(start: int, stop: int, to: Array) -> None:
+            kernel(A, V, row, basis, along, length, start, stop, to, left[k])
+
+        _add_in_pieces(add, a, b, at_once, out[k])
+
+    _run_sparse(A, part)
     _collect(step, left)
     return _unpair(out.sum(axis=0), len(v), v)
+
+
+def _add_in_pieces(
+    add: Callable[[int, int, Array], None], first: int, stop: int, at_once: int, out: Array
+) -> None:
+    """Add rows to sums, so many at once: terms that are added one by one are rounded alike."""
+    if stop - first <= at_once:
+        add(first, stop, out)
+        return
+    room = np.zeros_like(out)
+    for start in range(first, stop, at_once):
+        add(start, min(start + at_once, stop), room)
+        out += room
+        room[...] = 0.0
 
 
 def total_square(data: Values) -> float:

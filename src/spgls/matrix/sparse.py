@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,10 @@ _NEARLY_DENSE = 0.07
 _BY_INDEX = 100.0
 #: From so many stored entries on, compiled products are worth loading.
 _LARGE = 2_000_000
+#: Sums over at least so many rows, and over so many times the root of all, are formed at once,
+#: where a piece has so many times the entries that adding up its sums takes. So many threads have
+#: sums of their own, at most.
+_PIECE, _PIECES, _WORTH, _THREADS = 1024, 15.0, 8.0, 256
 
 
 class SparseMatrix(InMemory):
@@ -83,7 +88,7 @@ class SparseMatrix(InMemory):
 
             if self._by_rows:
                 return products.sparse_apply(self._parts, v)
-            return products.sparse_cross(self._parts, v, self.shape[0])
+            return products.sparse_cross(self._parts, v, *self.shape)
         if self._double and shift is None:
             return np.asarray(self.values @ v)
         inner, outer = self._split(shift)
@@ -101,11 +106,12 @@ class SparseMatrix(InMemory):
             from spgls.matrix import products
 
             if self._by_rows:
-                return products.sparse_cross(self._parts, u, self.shape[1])
+                return products.sparse_cross(self._parts, u, self.shape[1], self._at_once)
             return products.sparse_apply(self._parts, u)
-        if self._double and shift is None and u.ndim == 2 and 0 < u.shape[1] <= FEW:
+        plain = self._double and shift is None and self._at_once == self.shape[0]
+        if plain and u.ndim == 2 and 0 < u.shape[1] <= FEW:
             return np.array([self._transposed @ np.ascontiguousarray(column) for column in u.T]).T
-        if self._double and shift is None:
+        if plain:
             return np.asarray(self._transposed @ u)
         inner, outer = self._split(shift)
         out = np.zeros((self.shape[1], *u.shape[1:]))
@@ -123,7 +129,7 @@ class SparseMatrix(InMemory):
         if self._compiled(v, shift) and (middle is None or isinstance(middle, RowStep)):
             from spgls.matrix import products
 
-            return products.sparse_gram(self._parts, v, middle)
+            return products.sparse_gram(self._parts, v, self._at_once, middle)
         inner, outer = self._split(shift)
         out = np.zeros((self.shape[1], *v.shape[1:]))
         for piece, block in self._pieces(inner):
@@ -212,9 +218,26 @@ class SparseMatrix(InMemory):
         return int(np.bincount(self.values.indices, minlength=1).max(initial=0))
 
     @cached_property
-    def longest_column(self) -> int:
-        """Most stored entries of a column."""
-        return int(self._stored(distinct=False).max(initial=0))
+    def longest_sum(self) -> int:
+        """Terms of a sum over a column that are added one after another, at most."""
+        m, rows = self.shape[0], self._at_once
+        if rows == m:
+            return int(self._stored(distinct=False).max(initial=0))
+        longest = max(int(piece.stop - piece.start) for piece in self._cuts)
+        # Within a piece, and then over the pieces of each thread and over threads.
+        return max(rows, longest) + max(-(-m // rows), len(self._cuts)) + _THREADS
+
+    @cached_property
+    def _at_once(self) -> int:
+        """Rows over which sums are formed at once.
+
+        Products of rows that are stored together add entries of a column one by one. Where there
+        are many, sums over pieces of the rows take less time than to count them.
+        """
+        (m, n), entries = self.shape, self.values.nnz
+        rows = max(_PIECE, round(_PIECES * sqrt(m)))
+        several = self._by_rows and entries > block_length(2) and rows < m
+        return rows if several and entries * rows >= _WORTH * n * m else m
 
     def some_columns(self, columns: NDArray[Any], most: float) -> SparseMatrix | None:
         """A copy of some columns, by columns; None where that may take more bytes than so many.
@@ -336,18 +359,23 @@ class SparseMatrix(InMemory):
     @cached_property
     def _runs(self) -> list[tuple[slice, Compressed]]:
         """The same as they are stored; cutting them costs as much as a small product."""
+        a, pieces = self.values, self._cuts
+        return [(piece, a if len(pieces) == 1 else _cut(a, piece)) for piece in pieces]
+
+    @cached_property
+    def _cuts(self) -> list[slice]:
+        """Which of the stored rows or columns they are."""
         a = self.values
         major = a.shape[0] if self._by_rows else a.shape[1]
         limit = block_length(2)  # an entry and its index
         if a.nnz <= limit:
-            return [(slice(0, major), a)]
-        runs, at = [], 0
+            return [slice(0, major)]
+        pieces, at = list[slice](), 0
         while at < major:
             end = int(np.searchsorted(a.indptr, int(a.indptr[at]) + limit, side="right")) - 1
-            piece = slice(at, min(max(end, at + 1), major))
-            runs.append((piece, _cut(a, piece)))
-            at = piece.stop
-        return runs
+            pieces.append(slice(at, min(max(end, at + 1), major)))
+            at = pieces[-1].stop
+        return pieces
 
     @cached_property
     def _turned(self) -> dict[int, Compressed]:

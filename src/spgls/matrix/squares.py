@@ -18,8 +18,8 @@ __all__ = [
     "head_largest",
     "head_spread",
     "head_square",
-    "longest_column",
     "longest_row",
+    "longest_sum",
     "predictions",
     "scaled_values",
     "some_columns",
@@ -56,7 +56,7 @@ def sum_rounding_down(matrix: Matrix) -> float:
 
 def sum_rounding_one_by_one(matrix: Matrix) -> float:
     """The same where entries of a column are added one by one, as those of sparse data; else 0."""
-    return sum_rounding(longest_column(matrix)) if matrix.work.by_index else 0.0
+    return sum_rounding(longest_sum(matrix)) if matrix.work.by_index else 0.0
 
 
 def column_squares(matrix: Matrix, weight: Vector | None, shift: Vector | None) -> Vector:
@@ -111,9 +111,9 @@ def longest_row(matrix: Matrix) -> int:
     return int(getattr(matrix, "longest_row", matrix.shape[1]))
 
 
-def longest_column(matrix: Matrix) -> int:
-    """Most entries of a column, which is how many terms its products have."""
-    return int(getattr(matrix, "longest_column", matrix.shape[0]))
+def longest_sum(matrix: Matrix) -> int:
+    """Terms of a sum over a column that are added one after another, at most."""
+    return int(getattr(matrix, "longest_sum", matrix.shape[0]))
 
 
 def some_columns(matrix: Matrix, columns: np.ndarray, most: float) -> Matrix | None:
