@@ -223,9 +223,8 @@ class SparseMatrix(InMemory):
         m, rows = self.shape[0], self._at_once
         if rows == m:
             return int(self._stored(distinct=False).max(initial=0))
-        longest = max(int(piece.stop - piece.start) for piece in self._cuts)
         # Within a piece, and then over the pieces of each thread and over threads.
-        return max(rows, longest) + max(-(-m // rows), len(self._cuts)) + _THREADS
+        return rows + len(self._cuts) + _THREADS
 
     @cached_property
     def _at_once(self) -> int:
@@ -370,10 +369,10 @@ class SparseMatrix(InMemory):
         limit = block_length(2)  # an entry and its index
         if a.nnz <= limit:
             return [slice(0, major)]
-        pieces, at = list[slice](), 0
+        pieces, at, most = list[slice](), 0, self._at_once if self._by_rows else major
         while at < major:
             end = int(np.searchsorted(a.indptr, int(a.indptr[at]) + limit, side="right")) - 1
-            pieces.append(slice(at, min(max(end, at + 1), major)))
+            pieces.append(slice(at, min(max(end, at + 1), at + most, major)))
             at = pieces[-1].stop
         return pieces
 
