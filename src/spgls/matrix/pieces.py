@@ -49,10 +49,10 @@ def cuts(length: int, size: int) -> Iterator[slice]:
 def sum_length(rows: int) -> int:
     """Terms that a sum over so many rows is formed of at a time, a multiple of eight.
 
-    Sums of pieces are added up, so that no number is rounded more than about twelve times the root
+    Sums of pieces are added up, so that no number is rounded more than about fifteen times the root
     of the rows: one after the other, equal terms would be rounded the same way each time.
     """
-    return 8 * max(32, round(1.5 * sqrt(rows)))
+    return 8 * max(32, round(1.875 * sqrt(rows)))
 
 
 def in_pieces(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]], length: int) -> Array:
