@@ -153,6 +153,20 @@ def test_a_local_optimum_is_not_called_global():
             assert found.objective <= best.objective + 1e-9 * (y @ y)
 
 
+def test_a_pole_is_proved_however_columns_are_turned():
+    """Where multipliers are at a pole, one column may be all that is there or only in part."""
+    b, c = np.array([1, 1, -1, -1] * 2) / 2, np.array([1, -1, -1, 1] * 2) / 2
+    a = np.array([2.0, -2.0] * 4)
+    y, z = np.array([3, 1, 3, 1, -1, -3, -1, -3.0]), np.array([-3, 7, -3, 7, 1, -5, 1, -5.0])
+    apart = solve(np.column_stack([a, b, c]), y, z, 8.0, solver="krylov")
+    turned = np.column_stack([b - a, a + b, c])
+    mixed = solve(turned, y, z, 8.0, feature_cost=[0.5, 0.5, 1.0], solver="krylov")
+    for found in (apart, mixed):
+        assert found.status is Status.SEVERAL_OPTIMA
+        assert found.certificate.kind == "proved"
+        assert found.certificate.relative_gap <= 1e-9
+
+
 def test_a_path_and_its_points_agree():
     X = np.array(
         [[-1.077217416528648, -1.077217416522298], [0.41287005854394326, 0.412870058509589]]

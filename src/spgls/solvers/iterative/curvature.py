@@ -201,8 +201,9 @@ class Curvature:
         diagonal = np.diagonal(B) + nu
         if not diagonal.min(initial=np.inf) > 0.0 or not np.isfinite(diagonal).all():
             return None
-        scale = 1.0 / np.sqrt(diagonal)
-        M = _of_unit_diagonal(B, scale)
+        # Little is left of a diagonal at the lowest multipliers, but its error is that of all of it.
+        scale = 1.0 / np.sqrt(np.diagonal(B) + abs(nu))
+        M = _scaled(B, diagonal, scale)
         error = (self._unit + self._rough) * float(np.square(sizes * scale).sum() + len(B))
         if not np.isfinite(error) or not np.isfinite(M).all():
             return None
@@ -211,18 +212,19 @@ class Curvature:
         if len(B) <= FEW_COLUMNS + 1:
             return _by_eigen(M, scale, error)
         with all_blas_threads():
-            return _by_factor(M, B, scale, error)
+            return _by_factor(M, lambda: _scaled(B, diagonal, scale), scale, error)
 
 
-def _of_unit_diagonal(B: Array, scale: Vector) -> Array:
+def _scaled(B: Array, diagonal: Vector, scale: Vector) -> Array:
+    """``D B D`` with another diagonal in ``B``."""
     M = B * scale
     M *= scale[:, None]
-    np.fill_diagonal(M, 1.0)
+    np.fill_diagonal(M, diagonal * scale**2)
     return M
 
 
 def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
-    """The metric of a matrix of unit diagonal that is known up to an error."""
+    """The metric of a matrix that is known up to an error, its diagonal at most one."""
     try:
         values, vectors = eigh(M, check_finite=False, driver="evd")
     except LinAlgError:
@@ -239,12 +241,10 @@ def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
     )
 
 
-def _by_factor(M: Array, B: Array, scale: Vector, error: float) -> Metric | None:
+def _by_factor(M: Array, make: Callable[[], Array], scale: Vector, error: float) -> Metric | None:
     """The same for more columns; ``M`` is overwritten, and made again where that was in vain."""
     first = [M]
-    found = certain_factor(
-        lambda: first.pop() if first else _of_unit_diagonal(B, scale), error, _LEAST
-    )
+    found = certain_factor(lambda: first.pop() if first else make(), error, _LEAST)
     if found is None:
         return None
     factor, least = found
