@@ -393,6 +393,26 @@ def test_matrices_hold_for_any_coefficients_beside_dependent_columns(few, monkey
             assert np.linalg.eigvalsh(gap)[0] >= -1e-10
 
 
+@pytest.mark.parametrize("basis", [True, False])
+def test_coefficients_that_are_not_finite_prove_nothing_and_spoil_nothing(basis, monkeypatch):
+    monkeypatch.setattr("spgls.reduction.data.takes_basis", lambda work: basis)
+    monkeypatch.setattr("spgls.matrix.solved._FEW", 0)
+    rng = np.random.default_rng(0)
+    X, (y, z) = sp.csr_array(rng.normal(size=(12, 4))), rng.normal(size=(2, 12))
+    data = GameData.from_user(X, y, z, feature_cost=[1.0, 1.0, 1.0, np.inf])
+    # Products that are remembered are where others begin.
+    data.projected.apply(np.ones(3))
+    nus, x = np.array([1.0, 2.0, 3.0]), rng.normal(size=(3, 3))
+
+    def lift(some):
+        own = x.copy()
+        own[:, 1] = np.inf
+        return own, x
+
+    found = matrices_at(Prover(data), nus, lift, 0.0)
+    assert set(found.nu) == {1.0, 3.0}
+
+
 # Sums of many equal terms, each of which is rounded the same way
 
 STORED = {
