@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from spgls.matrix import (
     spanned,
 )
 from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
+from spgls.matrix.squares import sum_rounding_in_pieces
 from spgls.reduction import data as data_module
 from spgls.reduction.data import GameData
 from spgls.solvers import cost
@@ -240,6 +243,16 @@ def test_squares_by_elimination_are_within_their_error(solved, monkeypatch, kind
     assert data.projected.square_error(rulers.least) == 0.0
     unit = square_unit(*X.shape) + rulers.turn
     assert (again <= unit * np.multiply.outer(lengths, lengths)).all()
+
+
+def test_few_projected_columns_are_added_up_in_pieces():
+    """Equal terms are rounded the same way each time, and BLAS adds few columns row by row."""
+    m, value = 200_000, 0.57
+    own = SolvedMatrix(SimpleNamespace(shape=(m, 2)), None)
+    own.__dict__["_kept"] = np.full((m, 2), value)
+    true = m * Fraction(value) ** 2
+    for got in (own.cross(np.full(m, value))[0], own.gram(np.array([1.0, 0.0]))[0]):
+        assert abs(Fraction(float(got)) - true) <= sum_rounding_in_pieces(m) * true
 
 
 @pytest.mark.parametrize("kind", ["plain", "close"])

@@ -280,6 +280,10 @@ def test_one_strength_with_rounding_amplified(seed, size, monkeypatch):
     prover = noisy_prover(data, size, rng, monkeypatch)
     for stretch in (1.0, 1.0 + size, 1.3):
         found = prover.fresh.residuals(stretch * best.coef[:, None], np.array([gamma]))
+        A, (targets, _) = data.projected.apply(np.eye(len(found.x))), data.projected_targets
+        true = A.T @ (A @ found.x[:, 0] + targets @ [-1.0, found.c[0]])
+        moved = (1 + 1e-9) * prover.fresh.noisy.columns * found.moved[0]
+        assert (np.abs(found.slope[:, 0] - true) <= moved).all()
         none = np.full(1, np.nan)
         wish = Wish(np.array([np.inf]), 1e-3 * data.loss(data.y), none, np.zeros(1))
         bounds, kinds = prover.bounds(found, wish)
@@ -334,7 +338,16 @@ def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
         )
         span = Span(h[:, None], images, sizes, bordered)
         at = np.array([stretch**2 * alpha]), np.array([gamma])
+        told = []
+        fresh.best_bound = lambda of, *rest, told=told: (
+            told.append(of) or Noisy.best_bound(fresh, of, *rest)
+        )
         losses, bounds = measure_span(fresh, span, r[:, None], *at, noisy)
+        if not bordered:
+            given = half * (images @ h) + c * noisy.p_z - noisy.p_y
+            exact = A.T @ (half * (A @ w) + targets @ [-1.0, c])
+            moved = (1 + 1e-9) * rulers.columns * told[0].moved
+            assert (np.abs(given - exact) <= moved).all()
         assert abs(losses.square[0] - true) <= losses.rounding[0]
         assert bounds.lower[0] <= best.objective * (1 + 1e-12)
 
