@@ -9,7 +9,7 @@ from scipy.linalg import qr
 
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.bordered import Begun, Bordered, begun_of
-from spgls.matrix.pieces import block_length
+from spgls.matrix.pieces import block_length, in_pieces, sum_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
 from spgls.matrix.squares import (
@@ -196,7 +196,8 @@ class ProjectedMatrix:
 
     def cross(self, u: Array) -> Array:
         """``A' P u``."""
-        return np.asarray(self.matrix.cross(u) - self.overlap @ (self.basis.T @ u))
+        along = in_pieces(self.basis, u, sum_length(len(u)))
+        return np.asarray(self.matrix.cross(u) - self.overlap @ along)
 
     def measured_cross(self, u: Array) -> Array:
         """``A' P u``; lengths of columns came with the product that made this."""

@@ -79,6 +79,10 @@ def _measure(
     along = unit * (abs(nu) * half**2 + residual * half)
     moved = 2.0 * parts + unit * (seen + rulers.y + 2.0 * rulers.z)
     moved = moved + abs(nu) * half * aside / (rulers.whole or 1.0)
+    if not span.bordered:
+        # The goals meet predictions by way of A'Pz, which is rounded column by column.
+        share = rulers.z / ((2.0 * half * rulers.whole) ** 2 + rulers.z**2 + 1e-300) ** 0.5
+        moved = moved + share * unit * rulers.whole * half * size
     slopes = Slopes(gamma, nu, residual, along, moved)
     return losses, fresh.best_bound(slopes, losses.certain)
 

@@ -28,6 +28,7 @@ from spgls.base.types import Array, Vector
 from spgls.matrix import ProjectedMatrix, SolvedMatrix, Work
 from spgls.matrix.pieces import block_length, cuts
 from spgls.matrix.positive import certain_factor, square_unit
+from spgls.matrix.squares import sum_rounding_one_by_one
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative.rulers import Rulers
@@ -122,7 +123,9 @@ class Curvature:
                     self._square[rows] -= matrix.overlap[rows] @ matrix.overlap.T
             else:
                 self._square = matrix.square()
-        self._unit = square_unit(m, n) + rulers.turn
+        # Squares, less those of overlaps, of columns that may have been rounded themselves.
+        self._unit = square_unit(m, n) + sum_rounding_one_by_one(data.matrix)
+        self._unit += rulers.down + rulers.turn + 3.0 * rulers.blur
         self._rough = 0.0
         if isinstance(matrix, SolvedMatrix):
             self._rough = matrix.square_error(rulers.least)
