@@ -22,7 +22,7 @@ from spgls.matrix.device.held import Held
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 
-__all__ = ["DenseProducts", "address_of", "compiled_device", "lines_there"]
+__all__ = ["DenseProducts", "First", "address_of", "compiled_device", "lines_there"]
 
 #: What a multiprocessor of the first generation that copies rows by itself is called.
 _CAPABLE = (9, 0)
@@ -55,6 +55,14 @@ def compiled_device(array: Any, place: Place) -> Cuda | None:
 
 
 _ROWS, _FUSED = COMMON + CROSS, COMMON + GRAM
+
+
+class First(NamedTuple):
+    """``A'`` of two targets, and what squares of entries came with it."""
+
+    product: Array
+    squares: Vector | None
+    total: float
 
 
 class _Shape(NamedTuple):
@@ -318,11 +326,28 @@ class DenseProducts:
         length = width * (self._n + f)
         self._add_up(kernels["add_up"], sums, clusters, length, to, self.stream)
 
-    def can_begin(self, u: Array) -> bool:
-        """Whether the first steps of a Krylov method can be queued at once."""
-        # What JAX holds may be freed while work on it goes on.
-        several = u.ndim == 2 and u.shape[1] == 2 and self._place.library != "jax"
-        return several and self._shape(1) is not None
+    @property
+    def fused(self) -> bool:
+        """Whether rows fit on chip."""
+        return self._shape(1) is not None
+
+    @property
+    def second_at(self) -> tuple[int, int]:
+        """One line behind the other."""
+        return self._n, 1
+
+    def ahead_room(self) -> int:
+        """Numbers that the first products leave to be added up."""
+        return max(self.cross_room(2, squares=True), self.gram_room())
+
+    def start_first(self, u: int, room: int, to: int) -> None:
+        """Queue ``A' u`` of two lines, and squared lengths of the columns."""
+        self.start_cross(u, 2, True, None, room, to)
+
+    def read_first(self, numbers: Array) -> First:
+        """What that has left, copied."""
+        lines = numbers.reshape(3, self._n).copy()
+        return First(lines[:2].T, lines[2], float(lines[2].sum()))
 
     def _data(self, m: int | None = None) -> tuple[Any, ...]:
         rows = c_longlong(self._m if m is None else m)
