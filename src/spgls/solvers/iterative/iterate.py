@@ -196,11 +196,17 @@ class Run:
 def sphere_problem(data: GameData, gamma: float, *, ahead: bool = False) -> SphereProblem:
     """The sphere problem of Theorem A on a game's data, without forming anything."""
     targets, _ = data.projected_targets
-    with np.errstate(over="ignore", invalid="ignore"):
-        begun = take_products(data, gamma) if ahead else None
-        all_of_it = Targets(data.projected, targets, squares=data.target_squares, begun=begun)
-        problem = SphereProblem(all_of_it, gamma)
-    data.check_finite(problem.g)
+    begun = take_products(data, gamma) if ahead else None
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = data.target_squares
+            all_of_it = Targets(data.projected, targets, squares=squares, begun=begun)
+            problem = SphereProblem(all_of_it, gamma)
+        data.check_finite(problem.g)
+    except BaseException:
+        if begun is not None:
+            begun.close()
+        raise
     return problem
 
 
