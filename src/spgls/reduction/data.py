@@ -343,7 +343,7 @@ class GameData:
 
     @property
     def plain(self) -> bool:
-        """Whether the sphere problem is on the data as it is: no weights, no costs, no intercept."""
+        """Whether the sphere problem is on data as it is: no weights, costs or intercept."""
         return self._plain and self.layout.cost is None
 
     @cached_property

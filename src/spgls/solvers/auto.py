@@ -339,8 +339,14 @@ def _is_small(data: GameData) -> bool:
 
 
 def _plan(data: GameData, games: int, *, mixed: bool) -> Plan | None:
-    """Make a plan, or none where that would take longer than solving."""
-    return None if _is_small(data) else make_plan(data.work, games, mixed=mixed)
+    """Make a plan, or none where that would take longer than solving; it is kept with the data."""
+    if _is_small(data):
+        return None
+    key = f"plan for {games}, {'mixed' if mixed else 'alike'}"
+    if key not in data.reductions:
+        data.reductions[key] = make_plan(data.work, games, mixed=mixed)
+    plan: Plan = data.reductions[key]
+    return plan
 
 
 def _limited(controls: Controls, plan: Plan) -> Controls:

@@ -11,7 +11,7 @@ from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.solvers.auto import check_memory
 from spgls.solvers.by_reduction import solve_by_reduction, solve_task
-from spgls.solvers.iterative.ahead import close_products
+from spgls.solvers.iterative.early import close_products
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.ones import as_column, column_of_ones, with_intercept
 from spgls.solvers.ranges import RangeTask, solve_range

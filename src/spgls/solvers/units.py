@@ -21,7 +21,7 @@ from spgls.matrix.squares import head_largest, head_square
 from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout
-from spgls.solvers.iterative.ahead import begun_products
+from spgls.solvers.iterative.early import begun_products
 from spgls.solvers.solution import End, Solution
 from spgls.sphere.certificate import Certificate
 

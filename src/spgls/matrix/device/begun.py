@@ -174,7 +174,9 @@ class Ahead:
         width, held, away = c_int(n), c_void_p(q0), c_longlong((host - device) // 8)
         nothing, one = c_void_p(None), c_int(1)
 
-        def start(made: tuple[Any, Any], of: Any, factors: tuple[float, ...], k: int, *to: Any) -> None:
+        def start(
+            made: tuple[Any, Any], of: Any, factors: tuple[float, ...], k: int, *to: Any
+        ) -> None:
             first, second, border, corner = map(c_double, factors)
             column(
                 (1, 1),

@@ -72,9 +72,7 @@ class Kernel:
     ) -> None:
         """Start it, on arguments that are numbers of ctypes."""
         pointers = (c_void_p * len(told))(*map(ctypes.addressof, told))
-        code = self._launch(
-            self._handle, *grid, 1, *block, 1, shared, stream, pointers, None
-        )
+        code = self._launch(self._handle, *grid, 1, *block, 1, shared, stream, pointers, None)
         if code:
             self._cuda.refuse("cuLaunchKernel", code)
 

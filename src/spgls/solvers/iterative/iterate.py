@@ -12,7 +12,7 @@ import numpy as np
 from spgls.base.threads import one_blas_thread
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
-from spgls.solvers.iterative.ahead import take_products
+from spgls.solvers.iterative.early import take_products
 from spgls.solvers.iterative.finish import Ends, finish, proved_gap
 from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, lowest_pair

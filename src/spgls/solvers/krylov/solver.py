@@ -14,7 +14,7 @@ from spgls.game.providers import Population
 from spgls.reduction import KrylovSpace
 from spgls.reduction.data import GameData
 from spgls.reduction.ritz import start_block
-from spgls.solvers.iterative.ahead import begin_products
+from spgls.solvers.iterative.early import begin_products
 from spgls.solvers.iterative.hard import with_hard_case
 from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.interpolate import with_interpolation
