@@ -41,14 +41,25 @@ _CROSS_DOUBLE, _CROSS_SINGLE = (4, 2), (2, 4)
 
 def address_of(array: Any) -> int:
     """Where an array begins in the device's memory."""
+    if hasattr(array, "data_ptr"):
+        # PyTorch writes a page about an array that is asked for more.
+        return int(array.data_ptr())
     return int(array.__cuda_array_interface__["data"][0])
 
 
-def compiled_device(array: Any, place: Place) -> Cuda | None:
-    """The device that an array is on, where compiled products run there."""
-    if place.library not in ("torch", "cupy", "jax") or not hasattr(
-        array, "__cuda_array_interface__"
-    ):
+def _layout(array: Any) -> tuple[int, tuple[int, ...] | None]:
+    """Where an array begins, and bytes from row to row and from column to column if not by rows."""
+    if hasattr(array, "data_ptr"):
+        size = array.element_size()
+        return address_of(array), tuple(size * step for step in array.stride())
+    interface = array.__cuda_array_interface__
+    return int(interface["data"][0]), interface.get("strides")
+
+
+def compiled_device(place: Place) -> Cuda | None:
+    """The device of a place, where compiled products run there."""
+    known = place.library in ("torch", "cupy", "jax")
+    if not known or "cuda" not in str(place.device).lower():
         return None
     number = getattr(place.device, "index", getattr(place.device, "id", 0)) or 0
     return cuda_of(int(number))
@@ -112,9 +123,7 @@ class DenseProducts:
         self._m, self._n = (int(size) for size in values.shape)
         self._double = "64" in str(values.dtype)
         self._itemsize = 8 if self._double else 4
-        interface = values.__cuda_array_interface__
-        self._address = int(interface["data"][0])
-        strides = interface.get("strides")
+        self._address, strides = _layout(values)
         self._row = self._n if strides is None else int(strides[0]) // self._itemsize
         pack = 16 // self._itemsize
         aligned = self._address % 16 == 0 and self._row % pack == 0 and self._n % pack == 0
@@ -126,10 +135,10 @@ class DenseProducts:
     @classmethod
     def of(cls, values: Any, place: Place, held: Held) -> DenseProducts | None:
         """Products of an array; None unless rows lie together on a device that can."""
-        cuda = compiled_device(values, place)
+        cuda = compiled_device(place)
         if cuda is None or cuda.capability < _CAPABLE:
             return None
-        strides = values.__cuda_array_interface__.get("strides")
+        _, strides = _layout(values)
         itemsize = 8 if "64" in str(values.dtype) else 4
         if strides is not None and (strides[1] != itemsize or strides[0] < 0):
             return None

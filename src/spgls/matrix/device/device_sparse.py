@@ -112,7 +112,7 @@ class DeviceSparse(OnDevice):
 
     @cached_property
     def _products(self) -> _SparseProducts | None:
-        cuda = compiled_device(self.rows.entries, self.place)
+        cuda = compiled_device(self.place)
         return None if cuda is None else _SparseProducts(self.rows, cuda, self.place, self._held)
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:

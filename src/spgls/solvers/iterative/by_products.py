@@ -86,7 +86,7 @@ def _measure(
     parts, rounding = _rounding(rulers, inside, seen, c, half * size, apart)
     if span.frame is not None:
         # Inner products of columns of the basis with products, and not of the points.
-        rounding = rounding + rulers.across * inside * (seen + rulers.y + 2.0 * rulers.z)
+        rounding = rounding + rulers.across * inside * (seen + 2.0 * (rulers.y + rulers.z))
     losses = Losses(s, c, found.square, rounding)
     last, goal = half * last, found.goal / (2.0 * half)
     nu = -(found.inner + goal * last) / half**2
