@@ -48,7 +48,7 @@ def measure_span(
     problem : SphereProblem
         The problem of this strength where products are bordered, else of any.
     """
-    if len(gamma) > 1:
+    if len(gamma) > 1 or span.frame is not None:
         return _measure(fresh, span, points, alpha, gamma, problem)
     # Numbers cost a tenth of what arrays of one number do.
     one = Points(points.sizes[0], points.last[0], lambda: points.make()[:, 0])
