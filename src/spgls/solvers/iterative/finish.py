@@ -230,8 +230,10 @@ def _predictors(data: GameData, ends: Ends) -> tuple[Array, Vector, Vector]:
         v = ends.r[:-1] * factor
     else:
         v = np.matmul((ends.span.h * factor).T, frame.basis.T).T
-    coef = data.layout.coefficients(v, data.free_coefficients(v, above / below))
-    alpha = priced_norms(coef, data.layout.cost) / ends.gamma
+    coef, layout = v, data.layout
+    if layout.cost is not None:
+        coef = layout.coefficients(v, data.free_coefficients(v, above / below))
+    alpha = priced_norms(coef, layout.cost) / ends.gamma
     # Of the points that were multiplied, by the coefficients that came of them.
     return coef, alpha, np.sqrt(alpha) * below
 
