@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isnan, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -218,7 +218,7 @@ def _step_back_from_infinity(run: Run, ends: Ends, i: int) -> None:
         w[:], r[-1] = 2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s
 
 
-def _predictors(data: GameData, ends: Ends) -> tuple[Array, Vector, Vector]:
+def _predictors(data: GameData, ends: Ends) -> _Predictors:
     """Coefficients, ``alpha``, and ``|w~|``: the paper's second lemma, as in ``from_sphere``."""
     last, frame = ends.last, None if ends.span is None else ends.span.frame
     # 1 + alpha~ and 1 - alpha~, neither by a subtraction that cancels.
@@ -251,53 +251,63 @@ class _Judged(NamedTuple):
     kind: Kind
 
 
+#: Coefficients, ``alpha``, and the lengths of the points that they came from.
+_Predictors: TypeAlias = tuple[Array, Vector, Vector]
+
+
 def _judge(
-    run: Run,
-    ends: Ends,
-    predictors: tuple[Array, Vector, Vector],
-    some: np.ndarray,
-    *,
-    settled: bool,
+    run: Run, ends: Ends, predictors: _Predictors, some: np.ndarray, *, settled: bool
 ) -> list[_Judged]:
     """Measure some predictors, and bound what any other could have.
 
     From products that are known, where that proves enough; else from the data.
     """
-    coef, alpha, sizes = predictors
-    fresh, gamma = run.prover.fresh, ends.gamma[some]
-    own = coef if len(some) == coef.shape[1] else coef[:, some]
+    fresh = run.prover.fresh
     if not fresh.measured:
         run.problem.targets.count_once("rulers")
     done: dict[int, _Judged] = {}
+    left = some
     if ends.span is not None and settled and not len(run.data.layout.immutable):
-        span, points = ends.span, Points(sizes, ends.last, lambda: ends.r)
-        if len(some) < len(ends.gamma):
-            span = span.taken(some)
-            points = Points(sizes[some], ends.last[some], lambda: ends.r[:, some])
-        at = run.problem
-        if span.bordered and at.gamma != gamma[0]:
-            at = at.with_strength(float(gamma[0]))
-        losses, bounds = measure_span(fresh, span, points, alpha[some], gamma, at)
-        measured = _measured(run, own, losses)
-        enough = bounds.lower >= measured.wanted(run)
-        kinds: list[Kind] = ["proved"] * len(some)
-        judged = _gather(gamma, measured, bounds, kinds)
-        done = {i: judged[i] for i in np.flatnonzero(enough).tolist()}
-    left = np.array([i for i in range(len(some)) if i not in done], dtype=int)
+        # Coordinates are sooner judged than vectors, which lose less to rounding.
+        known = [ends.span] if ends.span.frame is None else [ends.span, ends.span.unframed]
+        for span in known:
+            if len(left):
+                done |= _by_products(run, ends, span, predictors, left)
+                left = np.array([i for i in some.tolist() if i not in done], dtype=int)
     if len(left):
         run.problem.passes += 1.0
-        own, gamma, of = np.ascontiguousarray(own[:, left]), gamma[left], some[left]
+        own, gamma = np.ascontiguousarray(predictors[0][:, left]), ends.gamma[left]
         found = fresh.residuals(own, gamma)
         measured = _measured(run, own, found.losses)
         wish = Wish(
             goal=measured.wanted(run),
             gap=run.controls.tol * run.problem.yy,
-            hint=4 * ends.multiplier[of] / gamma,
-            floor=4 * ends.floor[of] / gamma,
+            hint=4 * ends.multiplier[left] / gamma,
+            floor=4 * ends.floor[left] / gamma,
         )
         bounds, kinds = run.prover.bounds(found, wish, run.floor if settled else None)
         done |= zip(left.tolist(), _gather(gamma, measured, bounds, kinds), strict=True)
-    return [done[i] for i in range(len(some))]
+    return [done[i] for i in some.tolist()]
+
+
+def _by_products(
+    run: Run, ends: Ends, span: Span, predictors: _Predictors, some: np.ndarray
+) -> dict[int, _Judged]:
+    """Those of some predictors, by number, that products of a basis prove to be good enough."""
+    (coef, alpha, sizes), gamma = predictors, ends.gamma
+    points = Points(sizes, ends.last, lambda: ends.r)
+    if len(some) < len(gamma):
+        span, gamma, coef, alpha = span.taken(some), gamma[some], coef[:, some], alpha[some]
+        points = Points(sizes[some], ends.last[some], lambda: ends.r[:, some])
+    at = run.problem
+    if span.bordered and at.gamma != gamma[0]:
+        at = at.with_strength(float(gamma[0]))
+    losses, bounds = measure_span(run.prover.fresh, span, points, alpha, gamma, at)
+    measured = _measured(run, coef, losses)
+    enough = (bounds.lower >= measured.wanted(run)).tolist()
+    judged = _gather(gamma, measured, bounds, ["proved"] * len(some))
+    rows = zip(some.tolist(), judged, enough, strict=True)
+    return {i: one for i, one, proved in rows if proved}
 
 
 class _Measured(NamedTuple):

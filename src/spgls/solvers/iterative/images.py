@@ -181,6 +181,11 @@ class Span:
         return self.sizes.dot(np.abs(self.h))
 
     @property
+    def unframed(self) -> Span:
+        """The same points, to be judged by vectors."""
+        return replace(self, frame=None)
+
+    @property
     def only(self) -> Span:
         """The only one of them, with coordinates of shape ``(k,)``."""
         return replace(self, h=self.h[:, 0])
