@@ -234,11 +234,11 @@ class Auto:
         memory="as the one chosen",
     )
 
-    def start(self, data: GameData, gamma: float) -> None:
+    def begin_early(self, data: GameData, gamma: float) -> None:
         """Begin the first products of a game that will be multiplied."""
         plan = _plan(data, 1, mixed=False)
         if plan is not None and plan.solver == "krylov":
-            Krylov().start(data, gamma)
+            Krylov().begin_early(data, gamma)
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""

@@ -89,7 +89,7 @@ def play(
         one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
     ]
     if len(games) == 1 and isinstance(games[0], float) and isinstance(solver, EarlySolver):
-        solver.start(data, games[0])
+        solver.begin_early(data, games[0])
     try:
         units = units_of(data)
         if units is None:

@@ -105,7 +105,7 @@ class RangeSolver(Protocol):
 class EarlySolver(Protocol):
     """A solver whose first products can be begun before a game is looked at any closer."""
 
-    def start(self, data: GameData, gamma: float) -> None:
+    def begin_early(self, data: GameData, gamma: float) -> None:
         """Begin them, where the data can."""
         ...
 

@@ -88,7 +88,7 @@ class Krylov:
         if self.width not in ("auto", 1, 2) or isinstance(self.width, bool):
             raise ValueError(f"width must be 'auto', 1 or 2; got {self.width!r}.")
 
-    def start(self, data: GameData, gamma: float) -> None:
+    def begin_early(self, data: GameData, gamma: float) -> None:
         """Begin the first products of a game, which :meth:`solve` will ask for."""
         if not self._wide(data):
             begin_products(data, gamma)
