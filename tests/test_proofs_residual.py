@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,8 +23,8 @@ from spgls.reduction.exact import reduce_spectral
 from spgls.reduction.rounding import kappa_of_sums
 from spgls.solvers import Spectral
 from spgls.solvers.iterative import curvature, residual
-from spgls.solvers.iterative.by_products import measure_span
-from spgls.solvers.iterative.images import Span
+from spgls.solvers.iterative.by_products import Points, measure_span
+from spgls.solvers.iterative.images import Frame, Span
 from spgls.solvers.iterative.iterate import sphere_problem
 from spgls.solvers.iterative.lowest import floor_of, lowest_pair
 from spgls.solvers.iterative.prove import Prover, Wish
@@ -305,13 +306,13 @@ def test_one_strength_with_rounding_amplified(seed, size, monkeypatch):
         assert bounds.lower[0] <= best.objective * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("bordered", [False, True])
+@pytest.mark.parametrize("kind", ["data", "bordered", "whole frame", "frame"])
 @pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-3])
 @pytest.mark.parametrize("seed", range(20))
-def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
+def test_products_of_a_basis_with_rounding_amplified(seed, size, kind):
     """Each product is wrong by all that is allowed, and so are those with labels and goals."""
     X, y, z, options, rng = told_games(seed)
-    gamma = 10.0 ** rng.uniform(-3, 3)
+    gamma, bordered = 10.0 ** rng.uniform(-3, 3), kind == "bordered"
     best = solve(X, y, z, gamma, **options)
     data = GameData.from_user(X, y, z, **options)
     fresh, problem = Noisy(data, size, rng), sphere_problem(data, gamma)
@@ -350,20 +351,32 @@ def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
         noisy.g = problem.g + size * rng.uniform(-1, 1, len(sides)) * sides * (
             rulers.y + rulers.z / 2
         )
-        span = Span(h[:, None], images, sizes, bordered)
-        at = np.array([stretch**2 * alpha]), np.array([gamma])
+        frame, count = None, 1
+        if "frame" in kind:
+            # A basis that holds all of it, or not; neither quite orthonormal.
+            columns, count = np.column_stack([images, noisy.p_z, noisy.p_y]), 2
+            more = columns if kind == "whole frame" else rng.normal(size=(len(w), 1))
+            more = np.linalg.qr(np.column_stack([Q, more]))[0][:, Q.shape[1] :]
+            basis = np.column_stack([Q, more])
+            basis = basis + size / 10 * rng.uniform(-1, 1, basis.shape) / np.sqrt(basis.size)
+            basis[:, : Q.shape[1]] = Q
+            frame = Frame.of(Q, basis, columns)
+        span = Span(np.tile(h[:, None], count), images, sizes, bordered, frame)
+        at = np.full(count, stretch**2 * alpha), np.full(count, gamma)
+        points = np.full(count, np.linalg.norm(w)), np.full(count, c - s)
+        points = Points(*points, partial(np.tile, r[:, None], count))
         told = []
-        fresh.best_bound = lambda of, *rest, told=told: (
-            told.append(of) or Noisy.best_bound(fresh, of, *rest)
+        fresh.best_bound = lambda of, *rest, told=told, **more: (
+            told.append(of) or Noisy.best_bound(fresh, of, *rest, **more)
         )
-        losses, bounds = measure_span(fresh, span, r[:, None], *at, noisy)
-        if not bordered:
+        losses, bounds = measure_span(fresh, span, points, *at, noisy)
+        if kind == "data":
             given = half * (images @ h) + c * noisy.p_z - noisy.p_y
             exact = A.T @ (half * (A @ w) + targets @ [-1.0, c])
             moved = (1 + 1e-9) * rulers.columns * told[0].moved
             assert (np.abs(given - exact) <= moved).all()
-        assert abs(losses.square[0] - true) <= losses.rounding[0]
-        assert bounds.lower[0] <= best.objective * (1 + 1e-12)
+        assert (abs(losses.square - true) <= losses.rounding).all()
+        assert (bounds.lower <= best.objective * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from scipy.linalg import qr
@@ -93,7 +94,11 @@ class ScaledMatrix:
         Where :meth:`begin_krylov` began with these targets, that is under way.
         """
         if self._begun is not None:
-            product, self.squares = self._begun.cross()
+            product, squares = self._begun.cross()
+            if squares is not None:
+                self.squares = squares
+            # Only data as it is can begin.
+            self.size = sqrt(self._begun.total())
             self._begun = None
             return product
         if "squares" in self.__dict__:

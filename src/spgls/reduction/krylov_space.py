@@ -13,7 +13,7 @@ columns, whose products are then stored; all of the above stays true.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isnan
+from math import inf, isnan
 
 import numpy as np
 from scipy.linalg import qr
@@ -78,11 +78,8 @@ class KrylovSpace:
         self._last = 0
         # Products of the first columns, stored after a restart only.
         self._head: Array | None = None
-        lengths = _lengths(starts)
-        unit = np.divide(starts, lengths, out=np.zeros_like(starts), where=lengths > 0.0)
-        self._next, _ = _orthonormal(unit, np.full(w, _SAME_START))
+        self._next, self._starts = _start_columns(starts)
         self._coupling: Array = np.zeros((self._next.shape[1], 0))
-        self._starts: Array = self._next.T @ starts
         self._past: Array = np.zeros((0, 0))
 
     @property
@@ -333,6 +330,20 @@ class KrylovSpace:
         self._Q, self._T = Q, T
 
 
+def _start_columns(starts: Array) -> tuple[Array, Array]:
+    """An orthonormal basis of start columns, and their coordinates in it."""
+    w = starts.shape[1]
+    if w == 1:
+        length = norm(starts[:, 0])
+        if not 0.0 < length < inf:
+            return starts[:, :0], np.zeros((0, 1))
+        return starts / length, np.array([[length]])
+    lengths = _lengths(starts)
+    unit = np.divide(starts, lengths, out=np.zeros_like(starts), where=lengths > 0.0)
+    found, _ = _orthonormal(unit, np.full(w, _SAME_START))
+    return found, found.T @ starts
+
+
 def _lengths(W: Array) -> Vector:
     return np.asarray(np.sqrt(np.einsum("ij,ij->j", W, W)))
 
@@ -361,7 +372,7 @@ def _orthonormal(W: Array, floor: Vector) -> tuple[Array, Array]:
     if w == 0:
         return W, np.zeros((0, 0))
     if w == 1:
-        length = float(np.sqrt(W[:, 0] @ W[:, 0]))
+        length = norm(W[:, 0])
         if length <= floor[0]:
             return W[:, :0], np.zeros((0, 1))
         return W / length, np.array([[length]])

@@ -21,6 +21,7 @@ from spgls.matrix.squares import head_largest, head_square
 from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout
+from spgls.solvers.iterative.early import begun_products
 from spgls.solvers.solution import End, Solution
 from spgls.sphere.certificate import Certificate
 
@@ -192,8 +193,13 @@ def _plain(data: GameData, count: int) -> bool:
         squares = data.raw_squares
         if data.weight is not None:
             squares = dot(data.y, data.y), dot(data.z, data.z)
-        sums = sum(squares), head_square(data.matrix, count)
-    return all(m * min(count, m) * n * _SMALL**2 < one < _LARGE**2 for one in sums)
+        begun = begun_products(data)
+        if begun is not None:
+            # All rows tell more than the first, and somebody is at it already.
+            count, own = m, begun.total()
+        else:
+            own = head_square(data.matrix, count)
+    return all(m * min(count, m) * n * _SMALL**2 < one < _LARGE**2 for one in (sum(squares), own))
 
 
 def _to_one(size: float, most: int) -> float:

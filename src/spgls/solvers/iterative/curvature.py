@@ -204,7 +204,7 @@ class Curvature:
         diagonal = np.diagonal(B) + nu
         if not diagonal.min(initial=np.inf) > 0.0 or not np.isfinite(diagonal).all():
             return None
-        # Little is left of a diagonal at the lowest multipliers, but its error is that of all of it.
+        # Little is left of a diagonal at the lowest multipliers, with the error of all of it.
         scale = 1.0 / np.sqrt(np.diagonal(B) + abs(nu))
         M = _scaled(B, diagonal, scale)
         error = (self._unit + self._rough) * float(np.square(sizes * scale).sum() + len(B))

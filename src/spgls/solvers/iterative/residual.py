@@ -289,8 +289,13 @@ class Fresh:
         slopes = Slopes(found.gamma, nu, size, along, found.moved)
         return self.best_bound(slopes, found.certain, low)
 
-    def best_bound(self, of: Slopes, certain: Each, low: Each = 0.0) -> Bounds:
-        """The best of several multipliers, by what is known of slopes and of ``|r|^2``."""
+    def best_bound(
+        self, of: Slopes, certain: Each, low: Each = 0.0, *, stretch: float = 0.0
+    ) -> Bounds:
+        """The best of several multipliers, by what is known of slopes and of ``|r|^2``.
+
+        Residuals may be longer than they seem by a share of ``stretch``.
+        """
         reach, size, unit = of.gamma**0.5, of.residual, self.rulers.unit
         error = of.moved * (self.rulers.whole**2 + (self.rulers.z / reach) ** 2) ** 0.5
         total = of.nu + low
@@ -300,7 +305,7 @@ class Fresh:
         for trial in (total, *(share * best for share in _TRIALS)):
             step = trial - total
             square = size**2 + 2.0 * step * of.along + step**2 * of.gamma / 4.0
-            missing = abs(square) ** 0.5 + error + unit * abs(trial - low) * reach
+            missing = (1.0 + stretch) * abs(square) ** 0.5 + error + unit * abs(trial - low) * reach
             own = missing**2 / trial
             lost = choose((trial > 0.0) & (own < lost), own, lost)
         lower = certain - lost
