@@ -97,7 +97,9 @@ def paths() -> plt.Figure:
     ax.set_xscale("log")
     ax.margins(x=0.2)
     games = ["1 strength" if r["games"] == 1 else f"{r['games']} strengths" for r in rows]
-    sides = [f"{r['name']}, {many}\nagainst {r['peer']}" for r, many in zip(rows, games, strict=True)]
+    sides = [
+        f"{r['name']}, {many}\nagainst {r['peer']}" for r, many in zip(rows, games, strict=True)
+    ]
     ax.set_yticks(range(len(names)), sides, fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel("time over that of the path")

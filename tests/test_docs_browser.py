@@ -1,0 +1,97 @@
+"""The built pages in a browser without a network: formulas, pictures, search, nothing cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .test_report_browser import CHROMIUM, browser  # noqa: F401
+
+SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: `make browser`"),
+    pytest.mark.skipif(not SITE.is_dir(), reason="no pages here: `make docs`"),
+]
+
+PAGES = (
+    "index",
+    "tutorial",
+    "choosing",
+    "pictures",
+    "mathematics",
+    "benchmarks",
+    "gallery/index",
+    "generated/spgls.StackelbergRegressor",
+)
+#: Things that reach beyond the right edge, unless they lie in something that scrolls.
+WIDE = """
+() => [...document.querySelectorAll(".bd-content article *")].filter((node) => {
+  if (node.getBoundingClientRect().right <= innerWidth + 1) return false;
+  for (let at = node; at; at = at.parentElement)
+    if (["auto", "scroll", "hidden"].includes(getComputedStyle(at).overflowX)) return false;
+  return true;
+}).map((node) => node.tagName + " " + node.textContent.trim().slice(0, 40))
+"""
+#: Pictures are loaded when they come into view.
+BLANK = """
+async () => {
+  const shown = [...document.images].filter((one) => one.checkVisibility());
+  for (const one of shown) { one.loading = "eager"; await one.decode().catch(() => 0); }
+  return shown.filter((one) => !one.naturalWidth).map((one) => one.src);
+}
+"""
+FLAT = """
+() => [...document.querySelectorAll("math")].filter(
+  (one) => one.checkVisibility() && one.getBoundingClientRect().height < 4).length
+"""
+
+
+@pytest.fixture
+def visit(browser):  # noqa: F811
+    """Open a page, and in the end see that nothing went wrong on it."""
+    contexts, said, asked = [], [], []
+
+    def run(name, width=1280, scheme="light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((SITE / f"{name}.html").as_uri())
+        return page
+
+    yield run
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_whole(visit, name, width, scheme):
+    page = visit(name, width, scheme)
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(WIDE) == []
+    assert page.evaluate(BLANK) == []
+    assert page.evaluate(FLAT) == 0
+    assert (page.locator("math").count() > 0) == (name in ("choosing", "mathematics"))
+
+
+def test_search_finds_a_page(visit):
+    page = visit("search")
+    page.goto(page.url + "?q=honest+share")
+    page.locator("#search-results li a").first.wait_for()
+    assert page.locator("#search-results li").count() >= 5
+
+
+def test_the_header_and_the_navigation_are_filled(visit):
+    page = visit("choosing")
+    header = page.locator(".bd-header .navbar-nav > .nav-item").all_inner_texts()
+    assert 4 <= len([text for text in header if text.strip()]) <= 6
+    assert page.locator(".bd-sidebar-primary nav a").count() >= 15
