@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "mathml",
+    "line_breaks",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 
 import numpy as np
@@ -73,9 +74,9 @@ def reports(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def visit(browser, reports):
-    """Open a report, and in the end see that nothing went wrong on it."""
+@contextlib.contextmanager
+def visits(browser, folder):
+    """Open pages of a folder without a network, and in the end see that nothing went wrong."""
     contexts, said, asked = [], [], []
 
     def run(name, width=1100, scheme="light"):
@@ -87,14 +88,21 @@ def visit(browser, reports):
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
-        page.goto((reports / f"{name}.html").as_uri())
+        page.goto((folder / f"{name}.html").as_uri())
         return page
 
-    yield run
+    yield run, contexts, asked
     for context in contexts:
         context.close()
     assert said == []
     assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+@pytest.fixture
+def visit(browser, reports):
+    """Open a report, which needs no other file."""
+    with visits(browser, reports) as (run, contexts, asked):
+        yield run
     assert len([url for url in asked if url.startswith("file:")]) == len(contexts)
 
 

@@ -73,8 +73,7 @@ def markup(latex: str, display: str) -> str:
 
 
 def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
-    # The word joiner keeps a comma or a full stop on the line of its formula.
-    self.body.append(f'<span class="math">{markup(node.astext(), "inline")}</span>&#8288;')
+    self.body.append(f'<span class="math">{markup(node.astext(), "inline")}</span>')
     raise nodes.SkipNode
 
 
