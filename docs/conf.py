@@ -64,6 +64,8 @@ warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"spgls {release}"
+# Without it the theme complains on every page that it was told no mode.
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,

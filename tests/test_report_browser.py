@@ -75,8 +75,11 @@ def reports(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def visits(browser, folder):
-    """Open pages of a folder without a network, and in the end see that nothing went wrong."""
+def visits(browser, folder, allowed=()):
+    """Open pages of a folder without a network, and in the end see that nothing went wrong.
+
+    Messages of the kinds that are allowed, such as "log", may be said on the console.
+    """
     contexts, said, asked = [], [], []
 
     def run(name, width=1100, scheme="light"):
@@ -85,7 +88,7 @@ def visits(browser, folder):
         )
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
+        page.on("console", lambda told: told.type in allowed or said.append(told.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto((folder / f"{name}.html").as_uri())
