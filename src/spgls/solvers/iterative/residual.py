@@ -304,7 +304,7 @@ class Fresh:
         lost = np.inf + 0.0 * size
         for trial in (total, *(share * best for share in _TRIALS)):
             step = trial - total
-            square = size**2 + 2.0 * step * of.along + step**2 * of.gamma / 4.0
+            square = size**2 + 2.0 * abs(step * of.along) + step**2 * of.gamma / 4.0
             missing = (1.0 + stretch) * abs(square) ** 0.5 + error + unit * abs(trial - low) * reach
             own = missing**2 / trial
             lost = choose((trial > 0.0) & (own < lost), own, lost)
