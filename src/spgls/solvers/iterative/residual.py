@@ -80,7 +80,8 @@ class Slopes(NamedTuple):
     nu, residual : ndarray of shape (G,)
         Multipliers of least residual ``|rho|``, and that.
     along : ndarray of shape (G,)
-        Inner products of ``rho`` and of what multiplies ``nu`` in it, which rounding leaves.
+        Inner products of ``rho`` and of what multiplies ``nu`` in it, which rounding leaves, or
+        the most they can be.
     moved : ndarray of shape (G,)
         What rounding can have done to products of ``r`` with columns of unit length.
     """
