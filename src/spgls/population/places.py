@@ -12,21 +12,30 @@ from typing import NamedTuple
 import numpy as np
 
 from spgls.base.types import EPS, Vector
+from spgls.population.bracket import cubic
+from spgls.population.moments import Numbers
 
 __all__ = ["Bracket", "Links", "Places"]
+
+#: A derivative whose own explains less than this share of its fall jumps.
+_JUMP = 4.0
+#: Every so many steps tangents decide, whatever else is promised.
+_GUARD = 8
 
 
 class Links(NamedTuple):
     """What is at places on the chain, and along the link that each is on; one row each.
 
-    Multipliers, losses of the mixtures, how much larger worst losses are, and what the turning of
-    the mixture adds to second derivatives in ``log t``, and its rate. Then the derivatives of the
-    losses along the link, second derivatives, the rounding of the first, and where the link begins.
+    Multipliers, losses of the mixtures, how much larger worst losses are, derivatives of the former
+    in ``log t``, and what the turning of the mixture adds to second derivatives, and its rate. Then
+    the derivatives of the losses along the link, second derivatives, the rounding of the first, and
+    where the link begins.
     """
 
     mu: Vector
     value: Vector
     over: Vector
+    slope: Vector
     bend: Vector
     rate: Vector
     rise: Vector
@@ -38,9 +47,10 @@ class Links(NamedTuple):
 class Places(NamedTuple):
     """The best places on the chain that were looked at, one row for each ``t``.
 
-    ``primal`` has the least worst loss, which is ``over`` more than that of its mixture; ``dual``
-    has the mixture of the largest loss, ``value``, and moves at ``rate`` with ``log t``. They
-    differ where the predictor of the worst mixture is not unique.
+    ``primal`` has the least worst loss, which is ``over`` more than that of its mixture; on the way
+    to the worst mixture the derivative in ``log t`` changes by ``lean``. ``dual`` has the mixture of
+    the largest loss, ``value``, and moves at ``rate`` with ``log t``. They differ where the
+    predictor of the worst mixture is not unique.
     """
 
     primal: Vector
@@ -48,6 +58,7 @@ class Places(NamedTuple):
     mu: Vector
     over: Vector
     bend: Vector
+    lean: Vector
     dual: Vector
     rate: Vector
     value: Vector
@@ -55,9 +66,9 @@ class Places(NamedTuple):
     @classmethod
     def before(cls, start: Vector) -> Places:
         """Before any look, where the first are to be."""
-        over, bend, rate = np.zeros((3, start.size))
+        over, bend, lean, rate = np.zeros((4, start.size))
         mu, worst, value = (np.full(start.size, unknown) for unknown in (np.nan, inf, -inf))
-        return cls(start.copy(), worst, mu, over, bend, start.copy(), rate, value)
+        return cls(start.copy(), worst, mu, over, bend, lean, start.copy(), rate, value)
 
     def take(self, rows: np.ndarray, place: Vector, here: Links) -> None:
         """Take what is better."""
@@ -69,6 +80,9 @@ class Places(NamedTuple):
         some = rows[better]
         self.primal[some], self.worst[some] = place[better], worst[better]
         self.over[some], self.bend[some] = here.over[better], here.bend[better]
+        lean = here.rate * here.rise
+        # Of another sign it is too far away to be known.
+        self.lean[some] = np.where(abs(lean) < abs(here.slope), lean, 0.0)[better]
         better = here.value > self.value[rows]
         some = rows[better]
         self.dual[some], self.value[some] = place[better], here.value[better]
@@ -79,55 +93,72 @@ class Places(NamedTuple):
 class Bracket(NamedTuple):
     """Where on the chain the loss of the mixture is largest, one row for each ``t``.
 
-    Each end has a place, and the loss and its derivative there, not a number if nobody looked.
+    Each end has a place, and the loss and its derivatives there, not a number if nobody looked.
     """
 
     low: Vector
     low_value: Vector
     low_rise: Vector
+    low_steep: Vector
     high: Vector
     high_value: Vector
     high_rise: Vector
+    high_steep: Vector
 
     @classmethod
     def whole(cls, count: int, last: float) -> Bracket:
         """All of the chain."""
-        low, value, rise, _, other, fall = np.full((6, count), np.nan)
-        low[:] = 0.0
-        return cls(low, value, rise, np.full(count, last), other, fall)
+        ends = np.full((8, count), np.nan)
+        ends[0], ends[4] = 0.0, last
+        return cls(*ends)
 
     def narrow(
-        self, rows: np.ndarray, place: Vector, here: Links, allowed: float, step: int
+        self, rows: np.ndarray, place: Vector, here: Links, allowed: Numbers, step: int
     ) -> tuple[Vector, np.ndarray]:
-        """Take note of places inside; return the next ones, and which of them need no next.
+        """Take note of places inside; return the next ones, and which of these need no look.
 
-        Newton's method along a link. Where it leaves the bracket, or the derivative jumps, the
-        tangents at both ends meet at the next place: the loss is concave, and below both.
+        Newton's method along a link, and from both ends of it the inverse of a cubic. Where these
+        leave the bracket, or the derivative jumps, the tangents at both ends meet at the next
+        place: the loss is concave, and below both.
         """
         up = here.rise > 0.0
-        for end, some in ((0, up), (3, ~up)):
-            for part, new in zip(self[end : end + 3], (place, here.value, here.rise), strict=True):
+        seen = place, here.value, here.rise, here.steep
+        for end, some in ((0, up), (4, ~up)):
+            for part, new in zip(self[end : end + 4], seen, strict=True):
                 part[rows[some]] = new[some]
-        low, low_value, low_rise, high, high_value, high_rise = (part[rows] for part in self)
+        low, low_value, low_rise, low_steep, high, high_value, high_rise, high_steep = (
+            part[rows] for part in self
+        )
         floor, ceiling = np.maximum(low, here.first), np.minimum(high, here.first + 1.0)
         # Tangents of another link say nothing about this one.
         both = (floor == low) & (low_rise > 0.0) & (ceiling == high) & (high_rise < 0.0)
-        meet = 0.5 * (floor + ceiling)
         gain = here.rise * here.rise / (2.0 * np.maximum(-here.steep, 1e-300))
         # Near enough by Newton's own word, or because tangents leave no more.
         done = (abs(here.rise) <= here.noise) | (gain <= allowed)
+        new = place - here.rise / np.minimum(here.steep, -1e-300)
         if np.count_nonzero(both):
+            width, fall = high - low, low_rise - high_rise
+            # A fraction of first order has its derivatives; in what it is linear in, the place is
+            # a cubic function of the derivative. Not if that jumps: then its own say little of it.
+            ratio, jump = np.sqrt(low_steep / high_steep), fall / np.sqrt(low_steep * high_steep)
+            jump = jump / width
+            part = low_rise / fall
+            part = part * (1.0 + (jump - 1.0) * (1.0 - part) * (1.0 - 2.0 * part))
+            turn = low + width * part / (ratio + (1.0 - ratio) * part)
+            new = np.where(both, turn, new)
             lines = high_value - low_value + low_rise * low - high_rise * high
-            lines = lines / (low_rise - high_rise)
-            meet = np.where(both & (floor < lines) & (lines < ceiling), lines, meet)
+            lines = lines / fall
+            meet = np.where((low < lines) & (lines < high), lines, 0.5 * (low + high))
+            out = ~((jump < _JUMP) & (low < turn) & (turn < high)) | (step % _GUARD == _GUARD - 1)
+            new = np.where(both & out, meet, new)
             most = low_value + low_rise * (lines - low) - np.maximum(low_value, high_value)
             done |= both & (most <= np.maximum(allowed, here.noise))
-            done |= both & (ceiling - floor <= 4 * EPS * ceiling)
-        new = place - here.rise / np.minimum(here.steep, -1e-300)
+            done |= both & (width <= 4 * EPS * high)
+        # Beyond an end that was looked at there is nothing.
+        middle = 0.5 * (floor + ceiling)
         out = (new <= floor) & (floor == low) & np.isfinite(low_rise)
         out |= (new >= ceiling) & (ceiling == high) & np.isfinite(high_rise)
-        out |= both & (step % 3 == 2)
-        new = np.where(out, meet, np.clip(new, floor, ceiling))
+        new = np.where(out, middle, np.clip(new, floor, ceiling))
         # What is not a number leads nowhere.
         done |= (new == place) | np.isnan(new)
-        return np.where(done, place, new), done
+        return np.where(np.isnan(new) | (abs(here.rise) <= here.noise), place, new), done
