@@ -104,11 +104,12 @@ def refine(
         kink.note(here)
         if ended:
             return here
-        if not bracket.newton and kink.between:
+        jumps = not bracket.newton and kink.between
+        if jumps:
             if kink.found:
                 return kink.high
             step = log(kink.meet() / here.t)
-        here = evaluate(*_next(here, step), not bracket.newton)
+        here = evaluate(*_next(here, step), jumps)
     # Steps used up at the foot of a flat stretch: the last point on it.
     return evaluate(bracket.right, here.mu, True) if here.slope < -here.noise else here
 

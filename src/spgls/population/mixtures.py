@@ -135,7 +135,7 @@ class Chain:
         rate = either(turns, cross / either(turns, -steep, 1.0), 0.0)
         over, bend, first = self._over(rises, place), cross * rate, first + 0.0 * rise
         found = here.mu, here.value, over, slope, bend, rate, rise, steep, 8 * EPS * noise, first
-        return Links(*found)
+        return Links(*found, a / m.a)
 
     def _changes(self, t: Numbers) -> Array:
         """Changes of ``a`` and ``p`` along every link, and derivatives of these in ``log t``."""

@@ -28,8 +28,8 @@ class Links(NamedTuple):
 
     Multipliers, losses of the mixtures, how much larger worst losses are, derivatives of the former
     in ``log t``, and what the turning of the mixture adds to second derivatives, and its rate. Then
-    the derivatives of the losses along the link, second derivatives, the rounding of the first, and
-    where the link begins.
+    the derivatives of the losses along the link, second derivatives, the rounding of the first,
+    where the link begins, and the relative derivative of ``a`` along it.
     """
 
     mu: Vector
@@ -42,6 +42,7 @@ class Links(NamedTuple):
     steep: Vector
     noise: Vector
     first: Vector
+    growth: Vector
 
 
 class Places(NamedTuple):
@@ -93,23 +94,26 @@ class Places(NamedTuple):
 class Bracket(NamedTuple):
     """Where on the chain the loss of the mixture is largest, one row for each ``t``.
 
-    Each end has a place, and the loss and its derivatives there, not a number if nobody looked.
+    Each end has a place, and the loss, its derivatives and the growth of ``a`` there, not a number
+    if nobody looked.
     """
 
     low: Vector
     low_value: Vector
     low_rise: Vector
     low_steep: Vector
+    low_growth: Vector
     high: Vector
     high_value: Vector
     high_rise: Vector
     high_steep: Vector
+    high_growth: Vector
 
     @classmethod
     def whole(cls, count: int, last: float) -> Bracket:
         """All of the chain."""
-        ends = np.full((8, count), np.nan)
-        ends[0], ends[4] = 0.0, last
+        ends = np.full((10, count), np.nan)
+        ends[0], ends[5] = 0.0, last
         return cls(*ends)
 
     def narrow(
@@ -117,34 +121,34 @@ class Bracket(NamedTuple):
     ) -> tuple[Vector, np.ndarray]:
         """Take note of places inside; return the next ones, and which of these need no look.
 
-        Newton's method along a link, and from both ends of it the inverse of a cubic. Where these
-        leave the bracket, or the derivative jumps, the tangents at both ends meet at the next
-        place: the loss is concave, and below both.
+        Newton's method along a link; between two ends of it a parabola. Where the derivative jumps,
+        the tangents at both ends meet at the next place: the loss is concave, and below both.
         """
         up = here.rise > 0.0
-        seen = place, here.value, here.rise, here.steep
-        for end, some in ((0, up), (4, ~up)):
-            for part, new in zip(self[end : end + 4], seen, strict=True):
+        seen = place, here.value, here.rise, here.steep, here.growth
+        for end, some in ((0, up), (5, ~up)):
+            for part, new in zip(self[end : end + 5], seen, strict=True):
                 part[rows[some]] = new[some]
-        low, low_value, low_rise, low_steep, high, high_value, high_rise, high_steep = (
-            part[rows] for part in self
-        )
+        known = [part[rows] for part in self]
+        low, low_value, low_rise, low_steep, low_growth = known[:5]
+        high, high_value, high_rise, high_steep, _ = known[5:]
         floor, ceiling = np.maximum(low, here.first), np.minimum(high, here.first + 1.0)
         # Tangents of another link say nothing about this one.
         both = (floor == low) & (low_rise > 0.0) & (ceiling == high) & (high_rise < 0.0)
         gain = here.rise * here.rise / (2.0 * np.maximum(-here.steep, 1e-300))
         # Near enough by Newton's own word, or because tangents leave no more.
         done = (abs(here.rise) <= here.noise) | (gain <= allowed)
-        new = place - here.rise / np.minimum(here.steep, -1e-300)
+        # Answers depend on the place by p/a alone, in which 1/a is linear: steps are taken in that.
+        ahead = -here.rise / np.minimum(here.steep, -1e-300)
+        left = 1.0 - ahead * here.growth
+        new = place + np.where(left > 0.0, ahead / left, np.copysign(inf, ahead))
         if np.count_nonzero(both):
             width, fall = high - low, low_rise - high_rise
-            # A fraction of first order has its derivatives; in what it is linear in, the place is
-            # a cubic function of the derivative. Not if that jumps: then its own say little of it.
-            ratio, jump = np.sqrt(low_steep / high_steep), fall / np.sqrt(low_steep * high_steep)
-            jump = jump / width
-            part = low_rise / fall
-            part = part * (1.0 + (jump - 1.0) * (1.0 - part) * (1.0 - 2.0 * part))
-            turn = low + width * part / (ratio + (1.0 - ratio) * part)
+            ratio = 1.0 / (1.0 + low_growth * width)
+            at_low, at_high = -width * ratio * low_steep, -width / ratio * high_steep
+            part = _parabola(low_rise, -high_rise, at_low, at_high)
+            turn = low + width * part * ratio / (1.0 + part * (ratio - 1.0))
+            jump = fall / np.fmax(at_low, at_high)
             new = np.where(both, turn, new)
             lines = high_value - low_value + low_rise * low - high_rise * high
             lines = lines / fall
@@ -162,3 +166,15 @@ class Bracket(NamedTuple):
         # What is not a number leads nowhere.
         done |= (new == place) | np.isnan(new)
         return np.where(np.isnan(new) | (abs(here.rise) <= here.noise), place, new), done
+
+
+def _parabola(f: Vector, g: Vector, fall: Vector, fall_far: Vector) -> Vector:
+    """Where what falls from ``f`` to ``-g`` over a unit vanishes, by its derivative nearer to zero.
+
+    That of one end is enough for a parabola, and both of them have opposite signs there.
+    """
+    near = f < g
+    here, there, slope = np.where(near, f, g), np.where(near, g, f), np.where(near, fall, fall_far)
+    bent = slope - here - there
+    part = 2.0 * here / (slope + np.sqrt(np.fmax(slope * slope - 4.0 * bent * here, 0.0)))
+    return np.where(near, part, 1.0 - part)
