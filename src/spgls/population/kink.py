@@ -20,7 +20,7 @@ __all__ = ["cancelling", "points_around"]
 _ALIKE = 0.2
 #: Where to look on either side of a kink, in log t.
 _OFFSETS = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3])
-_HALVINGS = 50
+_HALVINGS = 30
 #: Levels that differ by less than this share are one.
 _SAME = 1e-12
 

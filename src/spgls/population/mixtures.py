@@ -153,7 +153,7 @@ class Chain:
     def _over(self, rises: Array, place: Numbers) -> Numbers:
         """How much larger the largest loss against one of the populations is."""
         links = np.arange(self.links)
-        gone = np.clip(column(place) - links, 0.0, 1.0)
+        gone = np.minimum(np.maximum(column(place) - links, 0.0), 1.0)
         # To each population by way of the links between.
         ways = [inner((links < k) - gone, rises) for k in range(self.links + 1)]
         return np.max(ways, axis=0)

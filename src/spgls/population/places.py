@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spgls.base.types import EPS, Vector
-from spgls.population.bracket import cubic
+from spgls.base.types import EPS, Array, Vector
 from spgls.population.moments import Numbers
 
 __all__ = ["Bracket", "Links", "Places"]
@@ -91,30 +90,22 @@ class Places(NamedTuple):
         self.mu[rows] = here.mu
 
 
-class Bracket(NamedTuple):
+class Bracket:
     """Where on the chain the loss of the mixture is largest, one row for each ``t``.
 
-    Each end has a place, and the loss, its derivatives and the growth of ``a`` there, not a number
-    if nobody looked.
+    Parameters
+    ----------
+    count : int
+        How many.
+    last : float
+        Where the chain ends; it begins at zero.
     """
 
-    low: Vector
-    low_value: Vector
-    low_rise: Vector
-    low_steep: Vector
-    low_growth: Vector
-    high: Vector
-    high_value: Vector
-    high_rise: Vector
-    high_steep: Vector
-    high_growth: Vector
-
-    @classmethod
-    def whole(cls, count: int, last: float) -> Bracket:
-        """All of the chain."""
-        ends = np.full((10, count), np.nan)
-        ends[0], ends[5] = 0.0, last
-        return cls(*ends)
+    def __init__(self, count: int, last: float) -> None:
+        # Of both ends the place, and the loss, its derivatives and the growth of ``a`` there, not a
+        # number if nobody looked.
+        self._ends: Array = np.full((2, 5, count), np.nan)
+        self._ends[0, 0], self._ends[1, 0] = 0.0, last
 
     def narrow(
         self, rows: np.ndarray, place: Vector, here: Links, allowed: Numbers, step: int
@@ -124,14 +115,10 @@ class Bracket(NamedTuple):
         Newton's method along a link; between two ends of it a parabola. Where the derivative jumps,
         the tangents at both ends meet at the next place: the loss is concave, and below both.
         """
-        up = here.rise > 0.0
-        seen = place, here.value, here.rise, here.steep, here.growth
-        for end, some in ((0, up), (5, ~up)):
-            for part, new in zip(self[end : end + 5], seen, strict=True):
-                part[rows[some]] = new[some]
-        known = [part[rows] for part in self]
-        low, low_value, low_rise, low_steep, low_growth = known[:5]
-        high, high_value, high_rise, high_steep, _ = known[5:]
+        seen = np.array([place, here.value, here.rise, here.steep, here.growth])
+        self._ends[np.where(here.rise > 0.0, 0, 1), :, rows] = seen.T
+        (low, low_value, low_rise, low_steep, low_growth), other = self._ends[:, :, rows]
+        high, high_value, high_rise, high_steep, _ = other
         floor, ceiling = np.maximum(low, here.first), np.minimum(high, here.first + 1.0)
         # Tangents of another link say nothing about this one.
         both = (floor == low) & (low_rise > 0.0) & (ceiling == high) & (high_rise < 0.0)

@@ -160,7 +160,7 @@ class WorstSections(Sections):
             What a better mixture may gain; zero finds them to rounding.
         """
         place, active = self._start(t), np.arange(t.size)
-        found, bracket = Places.before(place), Bracket.whole(t.size, float(self._chain.links))
+        found, bracket = Places.before(place), Bracket(t.size, float(self._chain.links))
         for i in range(_MAX_STEPS):
             parts = [
                 self._chain.look(t[some], place[some], found.mu[some])
