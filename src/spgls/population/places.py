@@ -16,7 +16,7 @@ from spgls.population.moments import Numbers
 
 __all__ = ["Bracket", "Links", "Places"]
 
-#: A derivative whose own explains less than this share of its fall jumps.
+#: A derivative that falls by more than this multiple of what its own at both ends explain jumps.
 _JUMP = 4.0
 #: Every so many steps tangents decide, whatever else is promised.
 _GUARD = 8
@@ -48,9 +48,9 @@ class Places(NamedTuple):
     """The best places on the chain that were looked at, one row for each ``t``.
 
     ``primal`` has the least worst loss, which is ``over`` more than that of its mixture; on the way
-    to the worst mixture the derivative in ``log t`` changes by ``lean``. ``dual`` has the mixture of
-    the largest loss, ``value``, and moves at ``rate`` with ``log t``. They differ where the
-    predictor of the worst mixture is not unique.
+    from there to the worst mixture the derivative in ``log t`` changes by ``lean``. ``dual`` has
+    the mixture of the largest loss, ``value``, and moves at ``rate`` with ``log t``. They differ
+    where the predictor of the worst mixture is not unique.
     """
 
     primal: Vector
@@ -156,12 +156,12 @@ class Bracket:
 
 
 def _parabola(f: Vector, g: Vector, fall: Vector, fall_far: Vector) -> Vector:
-    """Where what falls from ``f`` to ``-g`` over a unit vanishes, by its derivative nearer to zero.
+    """Where what falls from ``f`` to ``-g`` over a unit vanishes, by its fall at the nearer end.
 
-    That of one end is enough for a parabola, and both of them have opposite signs there.
+    With both values that makes a parabola, whose signs at the ends differ: it has one root between.
     """
     near = f < g
     here, there, slope = np.where(near, f, g), np.where(near, g, f), np.where(near, fall, fall_far)
     bent = slope - here - there
     part = 2.0 * here / (slope + np.sqrt(np.fmax(slope * slope - 4.0 * bent * here, 0.0)))
-    return np.where(near, part, 1.0 - part)
+    return np.asarray(np.where(near, part, 1.0 - part))

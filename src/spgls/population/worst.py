@@ -126,11 +126,7 @@ class WorstSections(Sections):
         # What a mixture lacks to first order shows in worst losses; to second, in its own.
         at = self._places(t, _exactly if tol < LOOSE else self._coarsely)
         found = self._chain.game(at.primal).evaluate(t, tol, at.mu)
-        return found._replace(
-            value=found.value + at.over,
-            slope=found.slope + at.lean,
-            curvature=found.curvature + at.bend,
-        )
+        return _of_the_worst(found, at.over, at.lean, at.bend)
 
     def step_to(self, t: float, guess: float) -> Section:
         """The same at a single ``t``, well enough for Newton's method in ``log t``.
@@ -141,13 +137,13 @@ class WorstSections(Sections):
 
     def _single(self, t: float, rule: _Rule) -> Section:
         at = self._places(np.array([t]), rule)
-        place, over, bend, mu, lean = (
-            float(part[0]) for part in (at.primal, at.over, at.bend, at.mu, at.lean)
+        place, mu, over, lean, bend = (
+            float(part[0]) for part in (at.primal, at.mu, at.over, at.lean, at.bend)
         )
         self._answered[t] = place
         found = self._chain.game(place).evaluate(t, EXACT, mu)
         self._attained = min(self._attained, found.value + over)
-        return found._replace(value=found.value + over, slope=found.slope + lean, curvature=found.curvature + bend)
+        return _of_the_worst(found, over, lean, bend)
 
     def _places(self, t: Vector, rule: _Rule) -> Places:
         """Places on the chain of the worst mixture at each ``t``.
@@ -201,6 +197,15 @@ class WorstSections(Sections):
     def _coarsely(self, here: Links, rows: np.ndarray) -> Numbers:
         """Rule of grids."""
         return np.fmax(_COARSE * self.yy, _for_a_step(here, rows))
+
+
+def _of_the_worst(found: Section, over: Numbers, lean: Numbers, bend: Numbers) -> Section:
+    """``F`` by the loss against a mixture that is all but the worst."""
+    return found._replace(
+        value=found.value + over,
+        slope=found.slope + lean,
+        curvature=found.curvature + bend,
+    )
 
 
 def _exactly(here: Links, rows: np.ndarray) -> Numbers:
