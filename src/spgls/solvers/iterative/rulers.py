@@ -69,7 +69,9 @@ class Rulers:
     @classmethod
     def of(cls, data: GameData) -> Rulers:
         """Measure labels and goals."""
-        sizes, down, blur = data.sizes, sum_rounding_down(data.matrix), _blur(data)
+        sizes, blur = data.sizes, _blur(data)
+        # Rows first: the read that may take tells of sums too.
+        across, down = sum_rounding(longest_row(data.matrix)), sum_rounding_down(data.matrix)
         least, estimated = _least(data)
         return cls(
             data=data,
@@ -78,7 +80,7 @@ class Rulers:
             raw_y=sizes.y,
             raw_z=sizes.z,
             constant=sqrt(data.total_weight) if data.layout.fit_intercept else 0.0,
-            across=sum_rounding(longest_row(data.matrix)) + blur,
+            across=across + blur,
             down=down,
             turned=_turned(data, down + blur),
             cut=_flushed(data),
