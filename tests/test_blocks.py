@@ -313,6 +313,19 @@ def test_rows_that_lie_together_are_not_copied(kind):
 
 
 @plain
+def test_a_read_tells_how_long_sums_over_sparse_columns_are():
+    X = sp.csr_array(np.eye(60, 20))
+    parts = _cut(X, (0, 30, 60))
+    held, read = RowBlocks(parts), Stream(parts, X.shape)
+    assert held.longest_sum == 1 + 2
+    # Nobody reads for it alone: second moments tell, and so does what asks for rows.
+    assert read.longest_sum == 60
+    read.moment(np.zeros((60, 0)), None, None)
+    assert read.longest_sum == 1 + 2
+    other = Stream(parts, X.shape)
+    assert (other.longest_row, other.longest_sum) == (1, 1 + 2)
+
+
 @pytest.mark.parametrize("make", [as_matrix, lambda X: RowBlocks([X[:9], X[9:]])])
 def test_rows_that_are_not_there(make):
     a = make(_values())

@@ -244,6 +244,28 @@ def test_column_means_much_larger_than_deviations():
         assert a.objective == pytest.approx(b.objective, rel=1e-9)
 
 
+def _tall(m=60_000, n=2_000, entries=3):
+    """Sparse rows of which a column has few."""
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, n, size=entries * m), np.arange(0, entries * m + 1, entries)
+    X = sp.csr_array((rng.normal(size=entries * m), *places), shape=(m, n))
+    y = X @ rng.normal(size=n) + rng.normal(size=m)
+    return X, y, np.maximum(y, np.median(y))
+
+
+def test_rounding_is_counted_by_entries_of_sparse_columns():
+    X, y, z = _tall()
+    rows = DaskMatrix(_chunked(X, (20_000, 30_000, 10_000)))
+    given = {"solver": "krylov", "fit_intercept": True, "tol": 3e-11}
+    a, b = (spgls.solve(T, y, z, 0.5, **given) for T in (rows, X))
+    assert a.status is b.status is spgls.Status.OPTIMAL
+    assert a.certificate.gap <= 2.0 * b.certificate.gap
+    # Entries of a column are added within chunks, and then those sums.
+    most = max(np.bincount(X[k].indices).max() for k in rows._chunks.rows)
+    assert rows.longest_sum == most + 3
+    assert rows.longest_row == 3
+
+
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.parametrize("method", ["moments", "triangular"])
 def test_statistics_of_chunks(kind, method):

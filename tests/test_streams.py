@@ -22,6 +22,7 @@ from spgls.base.machine import available_memory
 from spgls.matrix import Matrix
 from spgls.streams.ahead import ahead
 from spgls.streams.room import Room
+from spgls.streams.tables import TableSource
 
 from .measures import assert_close, peak_bytes, vectors
 
@@ -238,6 +239,21 @@ def test_single_precision_stays(kind, tmp_path):
     np.testing.assert_array_equal(rows, X.astype(np.float32))
     model = StackelbergRegressor(goal=GOAL).fit(s, s.y)
     assert model.predict(s).dtype == np.float32
+
+
+@pytest.mark.parametrize("most", [90, 400, 800, 5000])
+def test_row_groups_are_unpacked_whole_where_they_fit(most, tmp_path):
+    source = TableSource(_write_parquet(tmp_path), SMALL)
+    # Each file has groups of 400, 400 and 300 rows, but the last.
+    sizes = [table.num_rows for table in source._groups(["price"], most)]
+    assert sum(sizes) == M
+    assert max(sizes) <= most
+    starts = {90: [90] * 4, 400: [400, 400, 300], 800: [800, 300], 5000: [1100]}[most]
+    assert sizes[: len(starts)] == starts
+    # A block is a tenth of what is unpacked at once.
+    s = stream(tmp_path, y="price", z="wish", block_bytes=most * 8 * N // 10)
+    np.testing.assert_array_equal(np.vstack([block.values for _, block in s._matrices()]), X)
+    np.testing.assert_array_equal(s.z, Z)
 
 
 def test_text_of_every_kind(tmp_path):

@@ -6,7 +6,7 @@ Each product reads every block once, in order, and holds one at a time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from math import sqrt
@@ -23,7 +23,7 @@ from spgls.matrix.row_step import on_rows
 from spgls.matrix.squares import column_squares, longest_row, longest_sum
 from spgls.matrix.work import Work
 
-__all__ = ["BlockedMatrix", "RowBlocks", "blocks_of"]
+__all__ = ["BlockedMatrix", "Longest", "RowBlocks", "blocks_of", "longest_of", "longest_of_any"]
 
 
 class _Traits(NamedTuple):
@@ -33,6 +33,17 @@ class _Traits(NamedTuple):
     threaded: bool
     natural_width: int
     work: Work
+
+
+class Longest(NamedTuple):
+    """Most entries of a row, and most terms of a sum over a column that are added one by one."""
+
+    row: int
+    sum: int
+
+    def over(self, blocks: int) -> Longest:
+        """The same where sums go on over so many blocks, in any order."""
+        return self._replace(sum=self.sum + blocks)
 
 
 class BlockedMatrix(ABC):
@@ -116,6 +127,19 @@ class BlockedMatrix(ABC):
         """That of the blocks."""
         return self._traits.work
 
+    @property
+    def longest_row(self) -> int:
+        """Most entries of a row; of sparse rows it takes a read to tell."""
+        return self._longest[0]
+
+    @property
+    def longest_sum(self) -> int:
+        """Terms of a sum over a column that are added one after another, at most.
+
+        All rows, until a read has told that sparse ones have fewer.
+        """
+        return self._longest[1] if "_longest" in self.__dict__ else self.shape[0]
+
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
         out = np.empty((self.shape[0], *v.shape[1:]))
@@ -140,9 +164,11 @@ class BlockedMatrix(ABC):
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, the sum of those of the blocks."""
         width = self.shape[1] + extra.shape[1]
-        out = np.zeros((width, width))
+        out, told = np.zeros((width, width)), list[Longest]()
         for rows, block in self._matrices():
             out += block.moment(extra[rows], None if weight is None else weight[rows], shift)
+            told.append(longest_of(block))
+        self._longest = longest_of_any(told).over(len(told))
         return out
 
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
@@ -241,6 +267,13 @@ class BlockedMatrix(ABC):
         return (block for _, block in islice(self._matrices(), 1))
 
     @cached_property
+    def _longest(self) -> Longest:
+        if not self.work.by_index:
+            return Longest(self.shape[1], self.shape[0])
+        told = [longest_of(block) for _, block in self._matrices()]
+        return longest_of_any(told).over(len(told))
+
+    @cached_property
     def _traits(self) -> _Traits:
         m, n = self.shape
         own = [_Traits(b.dtype, b.threaded, b.natural_width, b.work) for b in self._examples()]
@@ -320,15 +353,10 @@ class RowBlocks(BlockedMatrix):
         """All rows in order."""
         return self._held
 
-    @cached_property
-    def longest_row(self) -> int:
-        """Most entries of a row."""
-        return max(longest_row(block) for _, block in self._held)
-
-    @cached_property
+    @property
     def longest_sum(self) -> int:
         """Terms of a sum over a column that are added one after another, at most."""
-        return sum(longest_sum(block) for _, block in self._held)
+        return self._longest[1]
 
     def column_panels(self, columns: int) -> Iterator[tuple[slice, Array]]:
         """Dense float64 pieces of ``columns`` columns, all pieces in one read of the data."""
@@ -376,6 +404,16 @@ def blocks_of(matrix: Matrix) -> Iterator[tuple[slice, Matrix]]:
         yield from matrix._matrices()
     else:
         yield slice(0, matrix.shape[0]), matrix
+
+
+def longest_of(block: Matrix) -> Longest:
+    """Of a block alone."""
+    return Longest(longest_row(block), longest_sum(block))
+
+
+def longest_of_any(told: Sequence[Longest]) -> Longest:
+    """Of any of some blocks."""
+    return Longest(max(one.row for one in told), max(one.sum for one in told))
 
 
 def _is_empty(block: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spgls.matrix import block_length
+from spgls.streams.ahead import ahead
 from spgls.streams.room import Room
 from spgls.streams.source import Columns, Mark, mark_of
 
@@ -29,6 +30,8 @@ FORMATS = {
 _RATES = {"parquet": 1e9, "ipc": 1e9, "csv": 2e8}
 #: Bytes that are fetched of a column at a time; without, a row group is fetched as a whole.
 _FETCH = 2**17
+#: Blocks that are unpacked at once, at most.
+_GROUP = 10
 #: Blocks of an Arrow file that are read before they are asked for, and files that are opened.
 _AHEAD = 2
 #: What may stand between the fields of a line.
@@ -119,12 +122,9 @@ class TableSource:
         arrow = arrow_module("", self._path)
         try:
             if self._kind == "parquet":
-                # A scan of a dataset would hold whole row groups of several files.
-                parquet = arrow_module("parquet", self._path)
-                for path in self._files:
-                    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_FETCH) as file:
-                        for batch in file.iter_batches(length, columns=names):
-                            yield batch.select(names)
+                # Unpacked while the rows before are copied to blocks.
+                for table in ahead(self._groups(names, _GROUP * length)):
+                    yield from table.select(names).to_batches()
                 return
             yield from self._dataset.to_batches(
                 columns=names,
@@ -134,6 +134,36 @@ class TableSource:
             )
         except (arrow.ArrowInvalid, KeyError) as error:
             raise ValueError(f"{self._path} could not be read: {error}") from None
+
+    def _groups(self, names: list[str], most: int) -> Iterator[Any]:
+        """Row groups of Parquet files as tables of so many rows at most.
+
+        A scan of a dataset would hold those of several files. Small pieces of a row group take
+        twice the time of a whole one, so only those that have more rows are cut.
+        """
+        arrow, parquet = (arrow_module(name, self._path) for name in ("", "parquet"))
+        for path in self._files:
+            with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_FETCH) as file:
+                sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+                for run in _runs(sizes, most):
+                    if sum(sizes[k] for k in run) <= most:
+                        yield file.read_row_groups(run, columns=names)
+                        continue
+                    for batch in file.iter_batches(most, row_groups=run, columns=names):
+                        yield arrow.Table.from_batches([batch])
+
+
+def _runs(sizes: list[int], most: int) -> Iterator[list[int]]:
+    """Neighbours of so many rows together at most, or one that has more."""
+    run, rows = list[int](), 0
+    for number, size in enumerate(sizes):
+        if run and rows + size > most:
+            yield run
+            run, rows = [], 0
+        run.append(number)
+        rows += size
+    if run:
+        yield run
 
 
 def arrow_module(name: str, path: Path) -> Any:

@@ -16,12 +16,13 @@ import scipy.sparse as sp
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import describe
+from spgls.matrix.blocks import Longest, longest_of, longest_of_any
 from spgls.matrix.convert import as_matrix, non_finite
 from spgls.matrix.factor import few_rows_with, triangle
 from spgls.matrix.pieces import Rows
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
-from spgls.matrix.squares import column_squares, longest_row
+from spgls.matrix.squares import column_squares
 from spgls.matrix.work import Work
 
 __all__ = [
@@ -29,13 +30,13 @@ __all__ = [
     "Place",
     "Repeated",
     "added",
+    "added_moments",
     "as_repeated",
     "chunk_apply",
     "chunk_columns",
     "chunk_cross",
     "chunk_cross_and_squares",
     "chunk_gram",
-    "chunk_longest",
     "chunk_look",
     "chunk_moment",
     "chunk_non_finite",
@@ -169,9 +170,9 @@ def chunk_gram(
 
 def chunk_moment(
     matrix: Matrix, shift: Vector | None, extra: Array, weight: Vector | None
-) -> Array:
-    """Second moments of the rows and what stands beside them."""
-    return matrix.moment(extra, weight, shift)
+) -> tuple[Array, Longest]:
+    """Second moments of the rows and what stands beside them, and what they were added up from."""
+    return matrix.moment(extra, weight, shift), longest_of(matrix)
 
 
 def chunk_squares(matrix: Matrix, shift: Vector | None, weight: Vector | None) -> Vector:
@@ -184,11 +185,6 @@ def chunk_triangle(
 ) -> Array:
     """Triangular factor of the rows and what stands beside them."""
     return triangle(few_rows_with(np.zeros((0, 0)), matrix, beside, root, shift))
-
-
-def chunk_longest(matrix: Matrix) -> int:
-    """Most entries of a row."""
-    return longest_row(matrix)
 
 
 def chunk_typical(matrix: Matrix, weight: Vector) -> Vector | None:
@@ -240,6 +236,12 @@ def added(parts: list[Any]) -> Any:
     for part in parts[2:]:
         total += part
     return total
+
+
+def added_moments(parts: list[tuple[Array, Longest]]) -> tuple[Array, Longest]:
+    """Sum of second moments, and what they were added up from."""
+    sums, told = zip(*parts, strict=True)
+    return added(list(sums)), longest_of_any(told)
 
 
 def stacked_triangles(parts: list[Array]) -> Array:

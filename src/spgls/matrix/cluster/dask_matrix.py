@@ -15,7 +15,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import describe
-from spgls.matrix.blocks import BlockedMatrix
+from spgls.matrix.blocks import BlockedMatrix, Longest, longest_of, longest_of_any
 from spgls.matrix.cluster import chunk_work as at
 from spgls.matrix.cluster.running import (
     check_workers,
@@ -200,13 +200,6 @@ class DaskMatrix(BlockedMatrix):
         """Two: what takes time is asking for the rows."""
         return 2
 
-    @cached_property
-    def longest_row(self) -> int:
-        """Most entries of a row; of sparse rows it takes a pass to tell."""
-        if not self._looks[0].sparse:
-            return self.shape[1]
-        return int(self._sum("longest", at.chunk_longest, combine=max))
-
     @property
     def work(self) -> Work:
         """That of the first chunk for all of them, and what it takes to ask for them."""
@@ -330,8 +323,10 @@ class DaskMatrix(BlockedMatrix):
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, in one pass."""
         size = 8 * (self.shape[1] + extra.shape[1]) ** 2
-        given = (shift,), (extra, weight)
-        return np.asarray(self._sum("moment", at.chunk_moment, *given, size=size))
+        given, combine = ((shift,), (extra, weight)), at.added_moments
+        total, told = self._sum("moment", at.chunk_moment, *given, combine=combine, size=size)
+        self._longest = told.over(len(self._chunks.keys))
+        return np.asarray(total)
 
     def column_squares(self, weight: Vector | None, shift: Vector | None) -> Vector:
         """Squared lengths of the columns, in one pass."""
@@ -439,6 +434,13 @@ class DaskMatrix(BlockedMatrix):
         """A few of some chunks, spread evenly."""
         places = np.linspace(0, len(numbers) - 1, min(_EXAMPLES, len(numbers)))
         return [numbers[round(place)] for place in places]
+
+    @cached_property
+    def _longest(self) -> Longest:
+        if not self._looks[0].sparse:
+            return Longest(self.shape[1], self.shape[0])
+        found: Longest = self._sum("longest", longest_of, combine=longest_of_any)
+        return found.over(len(self._chunks.keys))
 
     @cached_property
     def _looks(self) -> list[at.Look]:

@@ -70,7 +70,9 @@ class Rulers:
     @classmethod
     def of(cls, data: GameData) -> Rulers:
         """Measure labels and goals."""
-        sizes, own, blur = data.sizes, sum_rounding_down(data.matrix), _blur(data)
+        sizes, blur = data.sizes, _blur(data)
+        # Rows first: the read that may take tells of sums too.
+        across, own = sum_rounding(longest_row(data.matrix)), sum_rounding_down(data.matrix)
         least, estimated = _least(data)
         return cls(
             data=data,
@@ -79,7 +81,7 @@ class Rulers:
             raw_y=sizes.y,
             raw_z=sizes.z,
             constant=sqrt(data.total_weight) if data.layout.fit_intercept else 0.0,
-            across=sum_rounding(longest_row(data.matrix)) + blur,
+            across=across + blur,
             down=own * (1 + (data.free.rank > 0)),
             turned=_turned(data, own + blur),
             cut=_flushed(data),
