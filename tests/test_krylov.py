@@ -69,7 +69,7 @@ def test_recurrence_residuals_and_starts_are_true(limit, seeded):
     if seeded is not None:
         near = np.linalg.inv(G + seeded * np.diag(rng.random(40)))
         space.seed(lambda V: near @ V, 4)
-        assert (space.count, space.steps, space.restarts) == (10, 2, 1)
+        assert (space.count, space.steps, space.restarts) == (10, 3, 1)
     for _ in range(60):
         shifted = space.projected + 0.1 * np.eye(space.count)
         restart_from(space, [np.linalg.solve(shifted, space.starts[:, 0])])

@@ -395,7 +395,7 @@ def test_matrices_below_the_true_ones_with_rounding_amplified(seed, size, monkey
         both = np.array(exact) * (1.0 + size * rng.normal(size=(len(some), 1, 1)))
         return both[:, :, 0].T, both[:, :, 1].T
 
-    found = matrices_at(prover, nu, lift, 0.0)
+    found = matrices_at(prover, nu, lift, prover.curvature)
     assert not found.estimated.any()
     for one, (yy, yz, zz) in zip(found.nu, found.M, strict=True):
         inside = A @ np.linalg.solve(A.T @ A + one * np.eye(A.shape[1]), A.T @ targets)
@@ -423,7 +423,7 @@ def test_matrices_hold_for_any_coefficients_beside_dependent_columns(few, monkey
             own = [inverse[nus.tolist().index(nu)] @ X.T for nu in some]
             return tuple(np.array([P @ t + size * null for P in own]).T for t in (y, z))
 
-        found = matrices_at(prover, nus, lift, 0.0)
+        found = matrices_at(prover, nus, lift, prover.curvature)
         assert set(found.nu) == set(nus)
         for nu, (yy, yz, zz) in zip(found.nu, found.M, strict=True):
             pair = np.column_stack([y, z])

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from spgls import Floor, StackelbergRegressor
+from spgls import Floor, Population, StackelbergRegressor, solve
+from spgls.matrix.rough import rough_square
 from spgls.reduction import KrylovSpace
 from spgls.reduction.data import GameData
 from spgls.solvers import Controls
 from spgls.solvers.auto import chosen_solver
+from spgls.solvers.iterative.curvature import Curvature
 from spgls.solvers.krylov import Krylov
 from spgls.solvers.reach import reach_of_least_squares
 from spgls.solvers.registry import resolve
@@ -72,6 +74,63 @@ def test_a_default_fit_takes_few_products_where_an_inverse_is_known(monkeypatch)
     assert found.objective_ == pytest.approx(exact.objective_, rel=1e-9)
     monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
     assert fitted("krylov")[1] > 3 * products
+
+
+def many_columns(collinear=False):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 450))
+    if collinear:
+        X[:, 1] = X[:, 0] + 1e-2 * rng.normal(size=900)
+    return X, X @ rng.normal(scale=0.05, size=450) + rng.normal(size=900)
+
+
+@pytest.fixture
+def squared(monkeypatch):
+    """Squares in double precision that were made."""
+    made, begin = [], Curvature.__init__
+    monkeypatch.setattr(
+        Curvature, "__init__", lambda own, *told: made.append(own) or begin(own, *told)
+    )
+    return made
+
+
+@pytest.mark.parametrize("collinear", [False, True])
+def test_many_columns_are_squared_in_double_precision_where_single_is_not_enough(
+    collinear, squared
+):
+    """A rough inverse leads to least squares, and a multiplier above zero proves the optimum."""
+    X, y = many_columns(collinear)
+    found = StackelbergRegressor(goal=Floor(1.0), solver="krylov").fit(X, y)
+    assert bool(squared) == collinear
+    assert found.certificate_.kind == "proved"
+    assert found.certificate_.relative_gap <= 1e-9
+    w = np.linalg.lstsq(X - X.mean(axis=0), y, rcond=None)[0]
+    assert found.gamma_ == pytest.approx(w @ w, rel=1e-6)
+
+
+def test_many_columns_are_squared_where_multipliers_above_zero_do_not_prove_the_optimum(squared):
+    X, y = many_columns()
+    game = X, y, y + 1.0, Population.mixed(0.1, 0.5)
+    found, exact = (
+        solve(*game, solver=name, fit_intercept=True) for name in ("krylov", "spectral")
+    )
+    assert len(squared) == 1
+    assert found.certificate.kind == "proved"
+    assert found.certificate.relative_gap <= 1e-9
+    assert found.objective == pytest.approx(exact.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rough_squares_are_those_of_projected_data(told, order):
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.normal(size=(300, 40)) * np.geomspace(1e-3, 1e3, 40) + 3.0, order=order)
+    y = rng.normal(size=300)
+    data = GameData.from_user(X, y, y + 1.0, **TOLD[told])
+    square, scale = rough_square(data.projected)
+    exact = scale[:, None] * data.projected.square() * scale
+    np.testing.assert_allclose(np.triu(square), np.triu(exact), atol=1e-5)
+    np.testing.assert_allclose(np.diagonal(square), 1.0, atol=1e-5)
 
 
 @pytest.mark.parametrize("solver", [Spectral(), Krylov()])

@@ -119,10 +119,11 @@ class KrylovSpace:
         return self.width > 0 and self.count + self.width > self.limit
 
     def seed(self, inverse: Callable[[Array], Array], steps: int) -> None:
-        """Begin an empty space with what an inverse makes of its start columns, step by step.
+        """Begin a space, or begin it anew, with what an inverse makes of its start columns.
 
         Where the inverse is nearly that of ``M``, few of them hold what many products would lead
-        to. They are multiplied like any others; the space goes on as after a restart.
+        to. The first step is corrected by a product, so that a rough inverse will do. All are
+        multiplied like any others; the space goes on as after a restart.
 
         Parameters
         ----------
@@ -131,10 +132,13 @@ class KrylovSpace:
         steps : int
             How often it is applied.
         """
-        w = self.width
-        C = V = self._next
-        for _ in range(min(steps, self.limit // max(w, 1) - 1)):
-            V = inverse(V)
+        w = len(self._starts)
+        C = V = self._Q[:, :w].copy() if self.count else self._next
+        for step in range(min(steps, self.limit // max(w, 1) - 1)):
+            U, V = V, inverse(V)
+            if step == 0:
+                V = V + inverse(U - self._multiply(V))
+                self.steps += 1
             V /= _lengths(V)
             for _ in range(2):
                 V -= combine(C, _cross(C, V))

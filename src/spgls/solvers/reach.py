@@ -121,8 +121,7 @@ def _by_iteration(run: Run, space: KrylovSpace) -> Reach:
     found, least = nothing, _NOTHING * run.data.loss(run.data.y)
     if run.problem.yy <= least or not space.width:
         return nothing
-    inverse = run.prover.inverse()
-    if inverse is not None:
+    for inverse in run.prover.inverses():
         space.seed(inverse.solved, _SEED)
         reduction, d, eta = _seen(run, space)
         w = reduction.lift_span(eta / np.sqrt(d))

@@ -6,7 +6,7 @@ squared data, which serves any multiplier; for many, an estimate of the smallest
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -15,7 +15,9 @@ import numpy as np
 
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
-from spgls.solvers.iterative.curvature import FEW_COLUMNS, Curvature, Metric, squarable
+from spgls.reduction.ritz import certainly_singular
+from spgls.solvers.iterative.curvature import FEW_COLUMNS, Curvature, squarable
+from spgls.solvers.iterative.inverse import Inverse, rough_inverse
 from spgls.solvers.iterative.residual import Bounds, Fresh, Residuals, least_residual
 from spgls.solvers.iterative.rulers import lengths
 
@@ -107,20 +109,32 @@ class Prover:
         """Whether they are squared where nothing else proves anything."""
         return squarable(self.data.work)
 
+    @property
+    def squared(self) -> bool:
+        """Whether they are squared already, or as good as that."""
+        return self.few_columns or "curvature" in self.__dict__
+
     @cached_property
     def curvature(self) -> Curvature:
         """Squared data; one read."""
         return Curvature(self.data, self.fresh.rulers)
 
-    def inverse(self) -> Metric | None:
-        """``(A'PA)^{-1}`` from squared data, nearly; None unless it certainly has one."""
-        if not self.can_square:
-            return None
+    def inverses(self) -> Iterator[Inverse]:
+        """``(A'PA)^{-1}`` from squared data: a rough one of many columns, then one that is certain.
+
+        None unless there certainly is one.
+        """
+        if not self.can_square or certainly_singular(self.data):
+            return
+        rough = None if self.squared else rough_inverse(self.data)
+        if rough is not None:
+            yield rough
         some, metric = self.curvature.at_zero
-        return metric if len(some) == self.data.projected.shape[1] else None
+        if metric is not None and len(some) == self.data.projected.shape[1]:
+            yield Inverse(metric.solved, metric.floor)
 
     def least_squares(
-        self, w: Vector, inverse: Metric, lowest: float, wanted: float
+        self, w: Vector, inverse: Inverse, lowest: float, wanted: float
     ) -> LeastSquares:
         """Least squares from coefficients that are close to it, corrected until they are closer.
 
@@ -131,8 +145,8 @@ class Prover:
         ----------
         w : ndarray of shape (n,)
             Coefficients.
-        inverse : Metric
-            What :meth:`inverse` returned.
+        inverse : Inverse
+            One of :meth:`inverses`.
         lowest : float
             What no eigenvalue of ``A'PA`` is below, by estimate; what is certain may be far less.
         wanted : float

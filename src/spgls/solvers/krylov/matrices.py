@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spgls.base.types import Array, Vector
+from spgls.solvers.iterative.curvature import Curvature
 from spgls.solvers.iterative.prove import Prover
 from spgls.solvers.iterative.rulers import lengths
 
@@ -42,31 +43,62 @@ class Matrices(NamedTuple):
 
 
 def matrices_at(
-    prover: Prover, nu: Vector, lift: Callable[[Vector], tuple[Array, Array]], floor: float
+    prover: Prover,
+    nu: Vector,
+    lift: Callable[[Vector], tuple[Array, Array]],
+    curvature: Curvature | None,
+    floor: float = 0.0,
 ) -> Matrices:
     """Matrices below ``S(nu)``, from one read of the data for as many as memory allows.
 
     Parameters
     ----------
     prover : Prover
-        What measures, and what is known of the curvature.
+        What measures.
     nu : ndarray of shape (N,)
         Multipliers.
     lift : callable
         Coefficients for labels and for goals at some of them, a column each.
+    curvature : Curvature, optional
+        Squared data; None where nothing was squared.
     floor : float
         What no eigenvalue of ``A'A`` is below, as far as an estimate tells; zero if none was made.
     """
     width = max(int(_BYTES / (16 * sum(prover.data.matrix.shape))), 2)
     some = [nu[at : at + width] for at in range(0, len(nu), width)]
-    parts = [_some(prover, own, *lift(own), floor) for own in some]
+    known = _Known(curvature, floor)
+    parts = [_some(prover, own, *lift(own), known) for own in some]
     rows = [row for part in parts for row in part]
     own, M, estimated = (np.array(part) for part in zip(*rows, strict=True)) if rows else _NOTHING
     return Matrices(own, M, estimated, len(some))
 
 
+class _Known(NamedTuple):
+    """What is known of ``A'A``: squared data, and what no eigenvalue is below by estimate."""
+
+    curvature: Curvature | None
+    floor: float
+
+    def at_zero(self, nu: Vector | float) -> Any:
+        """Where the metric of ``A'A`` itself is used: what holds at zero holds to the right."""
+        if self.curvature is None:
+            return np.zeros(np.shape(nu), dtype=bool)
+        return (nu == 0.0) | ((nu > 0.0) & self.curvature.many)
+
+    def roots(self, nu: Vector, rho: Array) -> Array:
+        """What that metric makes of ``rho``, of all columns at once; zeros where it is not used."""
+        if self.curvature is None or not self.at_zero(nu).any():
+            return np.zeros((0, rho.shape[1]))
+        some, metric = self.curvature.at_zero
+        roots = np.zeros((len(some), rho.shape[1]))
+        if metric is not None:
+            used = np.tile(self.at_zero(nu), 2)
+            roots[:, used] = metric.root(rho[np.ix_(some, used)])
+        return roots
+
+
 def _some(
-    prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float
+    prover: Prover, nu: Vector, x_y: Array, x_z: Array, known: _Known
 ) -> Iterator[tuple[float, Vector, bool]]:
     """Multiplier, matrix, and whether it rests on an estimate."""
     # Coefficients that are not finite prove nothing, and would spoil products with the others.
@@ -85,7 +117,7 @@ def _some(
     # What is wrong with a product of labels and goals is shared out by their sizes.
     balance = rulers.y / rulers.z if rulers.y > 0.0 and rulers.z > 0.0 else 1.0
     rho = slope + np.append(nu, nu) * x
-    known = _at_zero(prover, nu, rho)
+    roots = known.roots(nu, rho)
     for i in range(count):
         pair = [i, count + i]
         # r_y'r_z = x_z'A'r_y - z'r_y.
@@ -97,9 +129,7 @@ def _some(
         moved = slack[pair] + rulers.unit * size[pair]
         doubt = np.multiply.outer(rulers.columns, moved) + rulers.unit * abs(nu[i]) * np.abs(own)
         whole = np.array([[square[i], cross], [cross, square[count + i]]]) + gram
-        for lost, estimated in _losses(
-            prover, float(nu[i]), floor, rho[:, pair], doubt, known[:, pair]
-        ):
+        for lost, estimated in _losses(known, float(nu[i]), rho[:, pair], doubt, roots[:, pair]):
             M = _below(whole - lost, errors, balance)
             if np.isfinite(M).all():
                 yield float(nu[i]), M, estimated
@@ -119,42 +149,27 @@ def _below(whole: Array, errors: Array, balance: float) -> Vector:
     )
 
 
-def _holds_at_zero(prover: Prover, nu: Vector | float) -> Any:
-    """Where the metric of ``A'A`` itself is used: what holds at zero holds to the right of it."""
-    return (nu == 0.0) | ((nu > 0.0) & prover.curvature.many)
-
-
-def _at_zero(prover: Prover, nu: Vector, rho: Array) -> Array:
-    """What that metric makes of ``rho``, of all columns at once; zeros where it is not used."""
-    if not prover.can_square or not _holds_at_zero(prover, nu).any():
-        return np.zeros((0, rho.shape[1]))
-    some, metric = prover.curvature.at_zero
-    roots = np.zeros((len(some), rho.shape[1]))
-    if metric is not None:
-        used = np.tile(_holds_at_zero(prover, nu), 2)
-        roots[:, used] = metric.root(rho[np.ix_(some, used)])
-    return roots
-
-
 def _losses(
-    prover: Prover, nu: float, floor: float, rho: Array, doubt: Array, known: Array
+    known: _Known, nu: float, rho: Array, doubt: Array, root: Array
 ) -> Iterator[tuple[Array, bool]]:
     """At least ``rho'(A'A + nu)^{-1} rho``, and whether that rests on an estimate."""
     if nu > 0.0:
         yield _squares(rho / np.sqrt(nu), lengths(doubt) / np.sqrt(nu)), False
-    if prover.can_square and _holds_at_zero(prover, nu):
-        some, metric = prover.curvature.at_zero
+    curvature, floor = known
+    if curvature is None:
+        if floor > 0.0 and nu + floor > 0.0:
+            above = np.sqrt(nu + floor)
+            yield _squares(rho / above, lengths(doubt) / above), True
+    elif known.at_zero(nu):
+        some, metric = curvature.at_zero
         # Not what was left out there: a null vector in the coefficients is paid for by the
         # multiplier.
         if metric is not None and (nu == 0.0 or len(some) == len(rho)):
-            yield _squares(known, metric.spread(doubt[some])), False
-    elif prover.can_square and not prover.curvature.many:
-        metric = prover.curvature.alone(nu)
+            yield _squares(root, metric.spread(doubt[some])), False
+    elif not curvature.many:
+        metric = curvature.alone(nu)
         if metric is not None:
             yield _squares(metric.root(rho), metric.spread(doubt)), False
-    elif not prover.can_square and floor > 0.0 and nu + floor > 0.0:
-        root = np.sqrt(nu + floor)
-        yield _squares(rho / root, lengths(doubt) / root), True
 
 
 def _squares(root: Array, doubt: Vector) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf, isfinite
 
 import numpy as np
@@ -15,6 +16,7 @@ from spgls.population import PopulationSolution, solve_population
 from spgls.population.section import Sections
 from spgls.reduction import KrylovSpace, reduce_krylov
 from spgls.reduction.ritz import certainly_singular
+from spgls.solvers.iterative.curvature import Curvature
 from spgls.solvers.iterative.interpolate import null_vector
 from spgls.solvers.iterative.iterate import Run
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, LowestPair, lowest_pair
@@ -288,14 +290,22 @@ class _Growth:
             y, z = (reduction.lift_span((side / (game.d + nu[:, None])).T) for side in sides)
             return y, z
 
-        def measure(nu: Vector) -> Matrices:
+        def measure(curvature: Curvature | None, nu: Vector) -> Matrices:
             floor = 0.0
             if (nu <= 0.0).any() and not run.prover.can_square and self.status is None:
                 floor = max(self.lowest(float(nu.min())).floor, 0.0)
-            found = matrices_at(run.prover, nu, lift, floor)
+            found = matrices_at(run.prover, nu, lift, curvature, floor)
             run.problem.passes += found.reads
             return found
 
         size = run.prover.fresh.rulers.whole**2 or place.loss / float(truncation.gammas.min())
-        proof = prove_population(sections, place, apart, size, measure)
+
+        def proved(curvature: Curvature | None) -> Proof:
+            return prove_population(sections, place, apart, size, partial(measure, curvature))
+
+        squared = run.prover.squared
+        proof = proved(run.prover.curvature if squared else None)
+        if proof.lower < place.loss - place.gap and run.prover.can_square and not squared:
+            # Multipliers above zero were not enough.
+            proof = max(proof, proved(run.prover.curvature), key=lambda found: found.lower)
         return proof if run.prover.kind == "proved" else proof._replace(kind="estimated")
