@@ -25,6 +25,7 @@ from spgls.matrix.row_step import RowStep
 
 __all__ = [
     "apply",
+    "count_indices",
     "cross",
     "cross_and_squares",
     "gram",
@@ -32,7 +33,6 @@ __all__ = [
     "sparse_apply",
     "sparse_cross",
     "sparse_gram",
-    "total_square",
 ]
 
 Values: TypeAlias = NDArray[Any]
@@ -131,17 +131,23 @@ def sparse_apply(A: Rows, v: Array) -> Array:
     return _unpair(out, m, v)
 
 
-def sparse_cross(A: Rows, u: Array, n: int, at_once: int) -> Array:
-    """``A' u`` for compressed rows of length ``n``, in sums over so many of them at once."""
+def sparse_cross(A: Rows, u: Array, n: int, at_once: int) -> tuple[Array, float]:
+    """``A' u`` for compressed rows of length ``n``, in sums over so many of them at once.
+
+    Also the sum of the squares of all entries.
+    """
     kernel = kernels.sparse_cross_one if _single(u) else kernels.sparse_cross_pairs
     A, U = _unlocked_rows(A), _pairs(u)
-    out = np.zeros((_threads(), *_shape(U, n)))
+    out, squares = np.zeros((_threads(), *_shape(U, n))), np.zeros(_threads())
 
     def part(k: int, a: int, b: int) -> None:
-        _add_in_pieces(lambda start, stop, to: kernel(A, U, start, stop, to), a, b, at_once, out[k])
+        def add(start: int, stop: int, to: Array) -> None:
+            squares[k] += kernel(A, U, start, stop, to)
+
+        _add_in_pieces(add, a, b, at_once, out[k])
 
     _run_sparse(A, part)
-    return _unpair(out.sum(axis=0), n, u)
+    return _unpair(_sum(out), n, u), float(squares.sum())
 
 
 def sparse_gram(A: Rows, v: Array, at_once: int, step: RowStep | None = None) -> Array:
@@ -161,7 +167,7 @@ def sparse_gram(A: Rows, v: Array, at_once: int, step: RowStep | None = None) ->
 
     _run_sparse(A, part)
     _collect(step, left)
-    return _unpair(out.sum(axis=0), len(v), v)
+    return _unpair(_sum(out), len(v), v)
 
 
 def _add_in_pieces(
@@ -178,16 +184,11 @@ def _add_in_pieces(
         room[...] = 0.0
 
 
-def total_square(data: Values) -> float:
-    """Sum of squares of all entries."""
-    parts = np.zeros(_threads())
-
-    def part(k: int, a: int, b: int) -> None:
-        parts[k] = kernels.squares_part(values, a, b)
-
-    values = _unlocked(data)
-    _run(len(values), part)
-    return float(parts.sum())
+def count_indices(index: Values, n: int) -> NDArray[np.uint64]:
+    """How often each of ``n`` unsigned indices occurs."""
+    index, count = _unlocked(index), np.zeros((_threads(), n), dtype=np.uint64)
+    _run(len(index), lambda k, a, b: kernels.count_part(index, a, b, count[k]))
+    return np.asarray(_sum(count))
 
 
 class _Unlocked:
@@ -252,12 +253,17 @@ def _block(v: Array) -> Array:
     return np.ascontiguousarray(v[:, None] if v.ndim == 1 else v)
 
 
+def _sum(parts: Values) -> Values:
+    """What all threads have found."""
+    return np.asarray(parts.sum(axis=0)) if len(parts) > 1 else parts[0]
+
+
 def _tiles(n: int, width: int, copies: int) -> Array:
     return np.zeros((copies, (width + 1) // 2, -(-n // kernels.TILE), 2 * kernels.TILE))
 
 
 def _untile(out: Array, n: int, like: Array) -> Array:
-    total = out.sum(axis=0) if len(out) > 1 else out[0]
+    total = _sum(out)
     pairs, tiles, _ = total.shape
     columns = total.reshape(pairs, tiles, 2, kernels.TILE).transpose(1, 3, 0, 2)
     columns = columns.reshape(tiles * kernels.TILE, 2 * pairs)
