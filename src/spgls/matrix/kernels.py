@@ -30,7 +30,6 @@ __all__ = [
     "TILE",
     "apply_part",
     "columns_gram_part",
-    "count_part",
     "cross_part",
     "gram_part",
     "sparse_apply_one",
@@ -57,6 +56,8 @@ _DENSE: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "ns
 _SPARSE: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}}
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _5, _6, _7, _8 = np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8)
+#: What entries of a column are counted in.
+_ONE = np.uint32(1)
 #: Entries of sparse data, and indices, that are asked for so many places in advance.
 _AHEAD, _AHEAD_INDEX = np.uint64(128), np.uint64(256)
 
@@ -510,6 +511,33 @@ def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any, unread: bool) -> Any
 
 
 @_inlined
+def _sparse_add_counted(A: Any, lo: Any, hi: Any, t: Any, out: Any, count: Any) -> Any:
+    """The same of an unread row whose indices are counted."""
+    data, index, _ = A
+    a = b = 0.0
+    at = lo
+    while at + _2 <= hi:
+        _ask_for(data, at + _AHEAD)
+        _ask_for(index, at + _AHEAD_INDEX)
+        x, j = np.float64(data[at]), index[at]
+        out[j] += t * x
+        count[j] += _ONE
+        a += x * x
+        x, j = np.float64(data[at + _1]), index[at + _1]
+        out[j] += t * x
+        count[j] += _ONE
+        b += x * x
+        at += _2
+    while at < hi:
+        x, j = np.float64(data[at]), index[at]
+        out[j] += t * x
+        count[j] += _ONE
+        a += x * x
+        at += _1
+    return a + b
+
+
+@_inlined
 def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, unread: bool) -> Any:
     data, index, _ = A
     a = b = 0.0
@@ -527,12 +555,21 @@ def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, unread:
         out[j, 1] += u * x
         b += x * x
         at += _2
-    if at < hi:
+    while at < hi:
         x, j = np.float64(data[at]), index[at]
         out[j, 0] += t * x
         out[j, 1] += u * x
         a += x * x
+        at += _1
     return a + b
+
+
+@_inlined
+def _count(A: Any, lo: Any, hi: Any, count: Any) -> None:
+    """Count the indices of a stored row, unless there is no room for that."""
+    if len(count):
+        for at in range(lo, hi):
+            count[A[1][at]] += _ONE
 
 
 @_inlined
@@ -564,9 +601,17 @@ def sparse_apply_pairs(A: Any, V: Any, first: int, stop: int, out: Any) -> None:
 
 
 @_kept(_SPARSE)
-def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any) -> Any:
-    """``out += A' u``, and the sum of the squares of these rows."""
+def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any, count: Any) -> Any:
+    """``out += A' u``, and the sum of the squares of these rows.
+
+    Unless ``count`` is empty, entries of columns are counted in it in the same read.
+    """
     total = 0.0
+    if len(count):
+        for i in range(first, stop):
+            lo, hi = _ends(A, i)
+            total += _sparse_add_counted(A, lo, hi, u[i], out, count)
+        return total
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         total += _sparse_add(A, lo, hi, u[i], out, True)
@@ -574,36 +619,30 @@ def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any) -> Any:
 
 
 @_kept(_SPARSE)
-def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any) -> Any:
-    """``out += A' U`` for pairs of vectors, and the sum of the squares of these rows."""
+def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any, count: Any) -> Any:
+    """``out += A' U`` for pairs of vectors; sums and counts as above."""
     total = 0.0
     if len(U) == 1:
         pair, to = U[0], out[0]
         for i in range(first, stop):
             lo, hi = _ends(A, i)
             total += _sparse_add_pair(A, lo, hi, pair[i, 0], pair[i, 1], to, True)
+            _count(A, lo, hi, count)
         return total
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         for k in range(len(U)):
             own = _sparse_add_pair(A, lo, hi, U[k, i, 0], U[k, i, 1], out[k], k == 0)
             total += own if k == 0 else 0.0
+        _count(A, lo, hi, count)
     return total
-
-
-@_kept(_SPARSE)
-def count_part(index: Any, first: int, stop: int, count: Any) -> None:
-    """Count how often each index occurs among some of them."""
-    part = index[first:stop]
-    for i in range(len(part)):
-        count[part[i]] += _1
 
 
 @_inner(_SPARSE)
 def _sparse_gram_along(
     A: Any, v: Any, q: Any, along: float, length: int, first: int, stop: int, out: Any
 ) -> Any:
-    """``out += A'(A v - along q)``, and ``q'(A v - along q)``: a basis of one column costs nothing."""
+    """``out += A'(A v - along q)``, and ``q'(A v - along q)``: one column ``q`` costs nothing."""
     total = 0.0
     for start in range(first, stop, length):
         part = 0.0

@@ -25,11 +25,11 @@ from spgls.matrix.row_step import RowStep
 
 __all__ = [
     "apply",
-    "count_indices",
     "cross",
     "cross_and_squares",
     "gram",
     "gram_by_columns",
+    "measured_sparse_cross",
     "sparse_apply",
     "sparse_cross",
     "sparse_gram",
@@ -131,23 +131,39 @@ def sparse_apply(A: Rows, v: Array) -> Array:
     return _unpair(out, m, v)
 
 
-def sparse_cross(A: Rows, u: Array, n: int, at_once: int) -> tuple[Array, float]:
-    """``A' u`` for compressed rows of length ``n``, in sums over so many of them at once.
+def sparse_cross(A: Rows, u: Array, n: int, at_once: int) -> Array:
+    """``A' u`` for compressed rows of length ``n``, in sums over so many of them at once."""
+    return _sparse_cross(A, u, n, at_once, 0)[0]
 
-    Also the sum of the squares of all entries.
+
+def measured_sparse_cross(
+    A: Rows, u: Array, n: int, at_once: int
+) -> tuple[Array, float, int | None]:
+    """``A' u``, the sum of the squares of all entries, and most entries of a column.
+
+    They are not counted, and None, where sums are formed in pieces: nobody asks then.
     """
+    counted = n if at_once >= len(A[2]) - 1 else 0
+    product, total, count = _sparse_cross(A, u, n, at_once, counted)
+    return product, total, int(count.max(initial=0)) if counted else None
+
+
+def _sparse_cross(
+    A: Rows, u: Array, n: int, at_once: int, counted: int
+) -> tuple[Array, float, Values]:
     kernel = kernels.sparse_cross_one if _single(u) else kernels.sparse_cross_pairs
     A, U = _unlocked_rows(A), _pairs(u)
     out, squares = np.zeros((_threads(), *_shape(U, n))), np.zeros(_threads())
+    count = np.zeros((_threads(), counted), np.uint32 if len(A[0]) < 2**32 else np.uint64)
 
     def part(k: int, a: int, b: int) -> None:
         def add(start: int, stop: int, to: Array) -> None:
-            squares[k] += kernel(A, U, start, stop, to)
+            squares[k] += kernel(A, U, start, stop, to, count[k])
 
         _add_in_pieces(add, a, b, at_once, out[k])
 
     _run_sparse(A, part)
-    return _unpair(_sum(out), n, u), float(squares.sum())
+    return _unpair(_sum(out), n, u), float(squares.sum()), _sum(count)
 
 
 def sparse_gram(A: Rows, v: Array, at_once: int, step: RowStep | None = None) -> Array:
@@ -182,13 +198,6 @@ def _add_in_pieces(
         add(start, min(start + at_once, stop), room)
         out += room
         room[...] = 0.0
-
-
-def count_indices(index: Values, n: int) -> NDArray[np.uint64]:
-    """How often each of ``n`` unsigned indices occurs."""
-    index, count = _unlocked(index), np.zeros((_threads(), n), dtype=np.uint64)
-    _run(len(index), lambda k, a, b: kernels.count_part(index, a, b, count[k]))
-    return np.asarray(_sum(count))
 
 
 class _Unlocked:

@@ -93,7 +93,7 @@ class SparseMatrix(InMemory):
 
             if self._by_rows:
                 return products.sparse_apply(self._parts, v)
-            return products.sparse_cross(self._parts, v, *self.shape)[0]
+            return products.sparse_cross(self._parts, v, *self.shape)
         if self._double and shift is None:
             return np.asarray(self.values @ v)
         inner, outer = self._split(shift)
@@ -111,7 +111,7 @@ class SparseMatrix(InMemory):
             from spgls.matrix import products
 
             if self._by_rows:
-                return products.sparse_cross(self._parts, u, self.shape[1], self._at_once)[0]
+                return products.sparse_cross(self._parts, u, self.shape[1], self._at_once)
             return products.sparse_apply(self._parts, u)
         plain = self._double and shift is None and self._at_once == self.shape[0]
         if plain and u.ndim == 2 and 0 < u.shape[1] <= FEW:
@@ -208,7 +208,11 @@ class SparseMatrix(InMemory):
             return self.cross(u), self.total_square()
         from spgls.matrix import products
 
-        product, total = products.sparse_cross(self._parts, u, self.shape[1], self._at_once)
+        product, total, longest = products.measured_sparse_cross(
+            self._parts, u, self.shape[1], self._at_once
+        )
+        if longest is not None:
+            self.longest_sum = longest
         return product, total if self.values.has_canonical_format else None
 
     def total_square(self) -> float | None:
@@ -334,9 +338,11 @@ class SparseMatrix(InMemory):
     def _stored(self, *, distinct: bool) -> NDArray[np.int64]:
         """Stored entries per column, or stored positions where some are stored repeatedly."""
         n = self.shape[1]
-        if self._by_rows and not distinct:
-            return self._counted(n)
         count = np.zeros(n, dtype=np.int64)
+        if self._by_rows and not distinct:
+            for piece in cuts(self.values.nnz, block_length(1)):
+                count += np.bincount(self.values.indices[piece], minlength=n)
+            return count
         for piece, block in self._pieces(None):
             if distinct:
                 block = block.copy()
@@ -345,17 +351,6 @@ class SparseMatrix(InMemory):
                 count += np.bincount(block.indices, minlength=n)
             else:
                 count[piece] = np.diff(block.indptr)
-        return count
-
-    def _counted(self, n: int) -> NDArray[np.int64]:
-        """How often each index is stored."""
-        if self._compilable:
-            from spgls.matrix import products
-
-            return products.count_indices(self._parts[1], n).astype(np.int64)
-        index, count = self.values.indices, np.zeros(n, dtype=np.int64)
-        for piece in cuts(len(index), block_length(1)):
-            count += np.bincount(index[piece], minlength=n)
         return count
 
     def _split(self, shift: Vector | None) -> tuple[Vector | None, Vector | None]:
