@@ -274,7 +274,7 @@ def _tiles(n: int, width: int, copies: int) -> Array:
 def _untile(out: Array, n: int, like: Array) -> Array:
     total = _sum(out)
     pairs, tiles, _ = total.shape
-    columns = total.reshape(pairs, tiles, 2, kernels.TILE).transpose(1, 3, 0, 2)
+    columns: Array = total.reshape(pairs, tiles, 2, kernels.TILE).transpose(1, 3, 0, 2)
     columns = columns.reshape(tiles * kernels.TILE, 2 * pairs)
     if like.ndim == 1:
         return np.ascontiguousarray(columns[:n, 0])

@@ -45,6 +45,15 @@ class LinearMap(Protocol):
         """``A'A v``, in one read."""
         ...
 
+    @property
+    def narrow(self) -> bool:
+        """Whether :meth:`gram_beside` costs no more than :meth:`gram`; a second column would."""
+        ...
+
+    def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
+        """``A'r`` and ``target'r`` for ``r = A v + times target``, in one read."""
+        ...
+
     def square(self) -> Array:
         """``A'A``, for methods that factorise it."""
         ...
@@ -98,7 +107,7 @@ class Targets:
         centre = z / 2 - y
         self.p = dot(centre, centre)
         #: Whether goals join in row by row, where multiplying them first would cost a column.
-        self.narrow = ahead is not None and self.begun is None and getattr(matrix, "narrow", False)
+        self.narrow = ahead is not None and self.begun is None and matrix.narrow
         if matrix.fused and not self.narrow:
             products = matrix.measured_cross(table)
             self.p_y, self.p_z = np.ascontiguousarray(products.T)
