@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import spgls
 from spgls.matrix import ProjectedMatrix, ScaledMatrix, as_matrix
 from spgls.matrix.row_step import RowStep
 
@@ -313,3 +314,62 @@ def test_products_survive_a_fork():
         "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     assert _python(code) == 0
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("width", [None, 2, 3])
+def test_sizes_of_sparse_data_come_with_the_first_product(
+    width, dtype, repeated, threads, compiled
+):
+    X = _sparse((90, 31), sp.csr_array, dtype)
+    if repeated:
+        X = sp.csr_array((np.repeat(X.data, 2), np.repeat(X.indices, 2), 2 * X.indptr), X.shape)
+    u = np.random.default_rng(0).normal(size=90 if width is None else (90, width))
+    a = as_matrix(X)
+    product, total = a.cross_and_total(u)
+    assert a.longest_sum == np.bincount(X.indices, minlength=31).max()
+    assert compiled == ["measured_sparse_cross"]
+    dense = X.toarray().astype(np.float64)
+    assert_close(product, dense.T @ u, np.abs(dense).T @ np.abs(u))
+    assert total is None if repeated else total == pytest.approx(np.sum(dense**2), rel=1e-13)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, np.asarray])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("projected", [False, True])
+def test_a_target_joins_in_row_by_row(kind, weighted, projected, threads):
+    rng = np.random.default_rng(3)
+    X = _sparse((90, 31), sp.csr_array, np.float64).toarray()
+    row = rng.uniform(0.5, 2.0, size=90) if weighted else None
+    matrix = ScaledMatrix(as_matrix(kind(X)), row)
+    A, target, v = X if row is None else row[:, None] * X, rng.normal(size=90), rng.normal(size=31)
+    if projected:
+        basis = np.linalg.qr(rng.normal(size=(90, 2)))[0]
+        matrix = ProjectedMatrix(matrix, basis)
+        A, target = (t - basis @ (basis.T @ t) for t in (A, target))
+    r = A @ v - 0.7 * target
+    slope, goal = matrix.gram_beside(v, target, -0.7)
+    np.testing.assert_allclose(slope, A.T @ r, atol=1e-12)
+    assert goal == pytest.approx(target @ r, abs=1e-12)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_one_strength_multiplies_one_column_of_sparse_data(intercept, threads, monkeypatch):
+    """A second one, of goals, would cost as much as the first."""
+    rng = np.random.default_rng(1)
+    X = _sparse((300, 40), sp.csr_array, np.float64)
+    y, z = rng.normal(size=(2, 300))
+    shapes = []
+    for name in ("sparse_cross", "measured_sparse_cross", "sparse_gram"):
+        own = getattr(products, name)
+        monkeypatch.setattr(
+            products,
+            name,
+            lambda A, v, *more, own=own: shapes.append(v.shape[1:]) or own(A, v, *more),
+        )
+    found = spgls.solve(X, y, z, 0.5, solver="krylov", fit_intercept=intercept)
+    exact = spgls.solve(X, y, z, 0.5, solver="spectral", fit_intercept=intercept)
+    assert all(shape in ((), (1,)) for shape in shapes)
+    assert found.certificate.kind == "proved"
+    assert found.objective == pytest.approx(exact.objective, rel=1e-9)

@@ -38,7 +38,6 @@ __all__ = [
     "sparse_cross_pairs",
     "sparse_gram_one",
     "sparse_gram_pairs",
-    "squares_part",
 ]
 
 Function: TypeAlias = Callable[..., Any]
@@ -57,6 +56,8 @@ _DENSE: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "ns
 _SPARSE: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}}
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _5, _6, _7, _8 = np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8)
+#: What entries of a column are counted in.
+_ONE = np.uint32(1)
 #: Entries of sparse data, and indices, that are asked for so many places in advance.
 _AHEAD, _AHEAD_INDEX = np.uint64(128), np.uint64(256)
 
@@ -478,48 +479,102 @@ def _sparse_dot_pair(A: Any, lo: Any, hi: Any, V: Any) -> Any:
 
 
 @_inlined
-def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any, unread: bool) -> None:
-    """Add ``t`` times a stored row; one that was read just before is in cache."""
+def _sparse_add(A: Any, lo: Any, hi: Any, t: Any, out: Any, unread: bool) -> Any:
+    """Add ``t`` times a stored row; one that was read just before is in cache.
+
+    Return the sum of its squares, for which there is time while sums come and go.
+    """
     data, index, _ = A
+    a = b = 0.0
     at = lo
     while at + _4 <= hi:
         if unread:
             _ask_for(data, at + _AHEAD)
             _ask_for(index, at + _AHEAD_INDEX)
-        out[index[at]] += t * data[at]
-        out[index[at + _1]] += t * data[at + _1]
-        out[index[at + _2]] += t * data[at + _2]
-        out[index[at + _3]] += t * data[at + _3]
+        x, y = np.float64(data[at]), np.float64(data[at + _1])
+        out[index[at]] += t * x
+        out[index[at + _1]] += t * y
+        a += x * x
+        b += y * y
+        x, y = np.float64(data[at + _2]), np.float64(data[at + _3])
+        out[index[at + _2]] += t * x
+        out[index[at + _3]] += t * y
+        a += x * x
+        b += y * y
         at += _4
     while at < hi:
-        out[index[at]] += t * data[at]
+        x = np.float64(data[at])
+        out[index[at]] += t * x
+        a += x * x
         at += _1
+    return a + b
 
 
 @_inlined
-def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, unread: bool) -> None:
+def _sparse_add_counted(A: Any, lo: Any, hi: Any, t: Any, out: Any, count: Any) -> Any:
+    """The same of an unread row whose indices are counted."""
     data, index, _ = A
+    a = b = 0.0
+    at = lo
+    while at + _2 <= hi:
+        _ask_for(data, at + _AHEAD)
+        _ask_for(index, at + _AHEAD_INDEX)
+        x, j = np.float64(data[at]), index[at]
+        out[j] += t * x
+        count[j] += _ONE
+        a += x * x
+        x, j = np.float64(data[at + _1]), index[at + _1]
+        out[j] += t * x
+        count[j] += _ONE
+        b += x * x
+        at += _2
+    while at < hi:
+        x, j = np.float64(data[at]), index[at]
+        out[j] += t * x
+        count[j] += _ONE
+        a += x * x
+        at += _1
+    return a + b
+
+
+@_inlined
+def _sparse_add_pair(A: Any, lo: Any, hi: Any, t: Any, u: Any, out: Any, unread: bool) -> Any:
+    data, index, _ = A
+    a = b = 0.0
     at = lo
     while at + _2 <= hi:
         if unread:
             _ask_for(data, at + _AHEAD)
             _ask_for(index, at + _AHEAD_INDEX)
-        x, j = data[at], index[at]
+        x, j = np.float64(data[at]), index[at]
         out[j, 0] += t * x
         out[j, 1] += u * x
-        x, j = data[at + _1], index[at + _1]
+        a += x * x
+        x, j = np.float64(data[at + _1]), index[at + _1]
         out[j, 0] += t * x
         out[j, 1] += u * x
+        b += x * x
         at += _2
-    if at < hi:
-        x, j = data[at], index[at]
+    while at < hi:
+        x, j = np.float64(data[at]), index[at]
         out[j, 0] += t * x
         out[j, 1] += u * x
+        a += x * x
+        at += _1
+    return a + b
 
 
 @_inlined
-def _ends(A: Any, i: int) -> Any:
-    return np.uint64(A[2][i]), np.uint64(A[2][i + 1])
+def _count(A: Any, lo: Any, hi: Any, count: Any) -> None:
+    """Count the indices of a stored row, unless there is no room for that."""
+    if len(count):
+        for at in range(lo, hi):
+            count[A[1][at]] += _ONE
+
+
+@_inlined
+def _ends(A: Any, i: Any) -> Any:
+    return np.uint64(A[2][np.uint64(i)]), np.uint64(A[2][np.uint64(i) + _1])
 
 
 @_kept(_SPARSE)
@@ -546,36 +601,58 @@ def sparse_apply_pairs(A: Any, V: Any, first: int, stop: int, out: Any) -> None:
 
 
 @_kept(_SPARSE)
-def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any) -> None:
-    """``out += A' u``."""
+def sparse_cross_one(A: Any, u: Any, first: int, stop: int, out: Any, count: Any) -> Any:
+    """``out += A' u``, and the sum of the squares of these rows.
+
+    Unless ``count`` is empty, entries of columns are counted in it in the same read.
+    """
+    total = 0.0
+    if len(count):
+        for i in range(first, stop):
+            lo, hi = _ends(A, i)
+            total += _sparse_add_counted(A, lo, hi, u[i], out, count)
+        return total
     for i in range(first, stop):
         lo, hi = _ends(A, i)
-        _sparse_add(A, lo, hi, u[i], out, True)
+        total += _sparse_add(A, lo, hi, u[i], out, True)
+    return total
 
 
 @_kept(_SPARSE)
-def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any) -> None:
-    """``out += A' U`` for pairs of vectors."""
+def sparse_cross_pairs(A: Any, U: Any, first: int, stop: int, out: Any, count: Any) -> Any:
+    """``out += A' U`` for pairs of vectors; sums and counts as above."""
+    total = 0.0
     if len(U) == 1:
         pair, to = U[0], out[0]
         for i in range(first, stop):
             lo, hi = _ends(A, i)
-            _sparse_add_pair(A, lo, hi, pair[i, 0], pair[i, 1], to, True)
-        return
+            total += _sparse_add_pair(A, lo, hi, pair[i, 0], pair[i, 1], to, True)
+            _count(A, lo, hi, count)
+        return total
     for i in range(first, stop):
         lo, hi = _ends(A, i)
         for k in range(len(U)):
-            _sparse_add_pair(A, lo, hi, U[k, i, 0], U[k, i, 1], out[k], k == 0)
+            own = _sparse_add_pair(A, lo, hi, U[k, i, 0], U[k, i, 1], out[k], k == 0)
+            total += own if k == 0 else 0.0
+        _count(A, lo, hi, count)
+    return total
 
 
-@_kept(_DENSE)
-def squares_part(data: Any, first: int, stop: int) -> Any:
-    """Sum of the squares of some entries."""
-    part = data[first:stop]
+@_inner(_SPARSE)
+def _sparse_gram_along(
+    A: Any, v: Any, q: Any, along: float, length: int, first: int, stop: int, out: Any
+) -> Any:
+    """``out += A'(A v - along q)``, and ``q'(A v - along q)``: one column ``q`` costs nothing."""
     total = 0.0
-    for i in range(len(part)):
-        x = np.float64(part[i])
-        total += x * x
+    for start in range(first, stop, length):
+        part = 0.0
+        for k in range(start, min(start + length, stop)):
+            i = np.uint64(k)
+            lo, hi = _ends(A, i)
+            t = _sparse_dot(A, lo, hi, v) - along * q[i]
+            part += q[i] * t
+            _sparse_add(A, lo, hi, t, out, False)
+        total += part
     return total
 
 
@@ -597,6 +674,9 @@ def sparse_gram_one(
         for i in range(first, stop):
             lo, hi = _ends(A, i)
             _sparse_add(A, lo, hi, _sparse_dot(A, lo, hi, v), out, False)
+        return
+    if len(row) == 0 and len(along) == 1:
+        left[0, 0] += _sparse_gram_along(A, v, basis[:, 0], along[0, 0], length, first, stop, out)
         return
     t, own_left = np.empty((1, 1)), np.zeros_like(left)
     for start in range(first, stop, length):

@@ -16,8 +16,8 @@ from spgls.matrix.row_step import RowStep
 from spgls.matrix.squares import (
     column_squares,
     cross_and_squares,
+    cross_and_total,
     head_spread,
-    total_square,
 )
 
 __all__ = ["ROUNDING", "ProjectedMatrix", "ScaledMatrix", "flush_columns", "range_basis"]
@@ -103,22 +103,27 @@ class ScaledMatrix:
             return product
         if "squares" in self.__dict__:
             return self.cross(u)
-        product, squares = cross_and_squares(
-            self.matrix, _scale(self.row, u), self._weight, self.shift
-        )
+        total = None
+        if self._plain:
+            product, squares, total = cross_and_total(self.matrix, u)
+        else:
+            own = _scale(self.row, u), self._weight, self.shift
+            product, squares = cross_and_squares(self.matrix, *own)
         if squares is not None:
             self.squares = squares
-        elif all(part is None for part in (self.row, self.columns, self.column, self.shift)):
-            total = total_square(self.matrix)
-            if total is not None:
-                self.size = float(np.sqrt(total))
+        elif total is not None:
+            self.size = float(np.sqrt(total))
         return self._gather(product)
 
     def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
         """Begin the first steps of a Krylov method, where data as it is can do that; else None."""
-        plain = all(part is None for part in (self.row, self.columns, self.column, self.shift))
-        self._begun = begun_of(self.matrix, targets, told) if plain else None
+        self._begun = begun_of(self.matrix, targets, told) if self._plain else None
         return self._begun
+
+    @property
+    def _plain(self) -> bool:
+        """Whether this is the data as it is."""
+        return all(part is None for part in (self.row, self.columns, self.column, self.shift))
 
     def without_large_means(self) -> ScaledMatrix:
         """The same less a row where that saves digits, for those who project a constant away."""
@@ -134,6 +139,16 @@ class ScaledMatrix:
         if self.row is not None:
             middle = (middle or RowStep()).weighted(self.row)
         return self._gather(self.matrix.gram(self._spread(v), self.shift, middle))
+
+    @property
+    def narrow(self) -> bool:
+        """Whether :meth:`gram_beside` costs no more than :meth:`gram`; a second column would."""
+        return bool(getattr(self.matrix, "narrow", False))
+
+    def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
+        """``A'r`` and ``target'r`` for ``r = A v + times target``, reading the data once."""
+        step = RowStep.projection(target[:, None], np.array([-times]))
+        return self.gram(v, step), float(step.left[0])
 
     def square(self) -> Array:
         """``A'A`` itself, in one read."""
@@ -213,6 +228,21 @@ class ProjectedMatrix:
         middle = RowStep.projection(self.basis, self.overlap.T @ v)
         out = self.matrix.gram(v, middle)
         return np.asarray(out - self.overlap @ middle.left)
+
+    @property
+    def narrow(self) -> bool:
+        """As the data itself."""
+        return self.matrix.narrow
+
+    def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
+        """``A'P r`` and ``target'r`` for ``r = P(A v + times target)``, in one read.
+
+        ``target`` has to be projected.
+        """
+        basis = np.column_stack([self.basis, target])
+        step = RowStep.projection(basis, np.append(self.overlap.T @ v, -times))
+        out = self.matrix.gram(v, step)
+        return np.asarray(out - self.overlap @ step.left[:-1]), float(step.left[-1])
 
     def square(self) -> Array:
         """``A'PA`` itself, in one read and as accurate as its products."""

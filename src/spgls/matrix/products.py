@@ -29,10 +29,10 @@ __all__ = [
     "cross_and_squares",
     "gram",
     "gram_by_columns",
+    "measured_sparse_cross",
     "sparse_apply",
     "sparse_cross",
     "sparse_gram",
-    "total_square",
 ]
 
 Values: TypeAlias = NDArray[Any]
@@ -133,15 +133,37 @@ def sparse_apply(A: Rows, v: Array) -> Array:
 
 def sparse_cross(A: Rows, u: Array, n: int, at_once: int) -> Array:
     """``A' u`` for compressed rows of length ``n``, in sums over so many of them at once."""
+    return _sparse_cross(A, u, n, at_once, 0)[0]
+
+
+def measured_sparse_cross(
+    A: Rows, u: Array, n: int, at_once: int
+) -> tuple[Array, float, int | None]:
+    """``A' u``, the sum of the squares of all entries, and most entries of a column.
+
+    They are not counted, and None, where sums are formed in pieces: nobody asks then.
+    """
+    counted = n if at_once >= len(A[2]) - 1 else 0
+    product, total, count = _sparse_cross(A, u, n, at_once, counted)
+    return product, total, int(count.max(initial=0)) if counted else None
+
+
+def _sparse_cross(
+    A: Rows, u: Array, n: int, at_once: int, counted: int
+) -> tuple[Array, float, Values]:
     kernel = kernels.sparse_cross_one if _single(u) else kernels.sparse_cross_pairs
     A, U = _unlocked_rows(A), _pairs(u)
-    out = np.zeros((_threads(), *_shape(U, n)))
+    out, squares = np.zeros((_threads(), *_shape(U, n))), np.zeros(_threads())
+    count = np.zeros((_threads(), counted), np.uint32 if len(A[0]) < 2**32 else np.uint64)
 
     def part(k: int, a: int, b: int) -> None:
-        _add_in_pieces(lambda start, stop, to: kernel(A, U, start, stop, to), a, b, at_once, out[k])
+        def add(start: int, stop: int, to: Array) -> None:
+            squares[k] += kernel(A, U, start, stop, to, count[k])
+
+        _add_in_pieces(add, a, b, at_once, out[k])
 
     _run_sparse(A, part)
-    return _unpair(out.sum(axis=0), n, u)
+    return _unpair(_sum(out), n, u), float(squares.sum()), _sum(count)
 
 
 def sparse_gram(A: Rows, v: Array, at_once: int, step: RowStep | None = None) -> Array:
@@ -161,7 +183,7 @@ def sparse_gram(A: Rows, v: Array, at_once: int, step: RowStep | None = None) ->
 
     _run_sparse(A, part)
     _collect(step, left)
-    return _unpair(out.sum(axis=0), len(v), v)
+    return _unpair(_sum(out), len(v), v)
 
 
 def _add_in_pieces(
@@ -176,18 +198,6 @@ def _add_in_pieces(
         add(start, min(start + at_once, stop), room)
         out += room
         room[...] = 0.0
-
-
-def total_square(data: Values) -> float:
-    """Sum of squares of all entries."""
-    parts = np.zeros(_threads())
-
-    def part(k: int, a: int, b: int) -> None:
-        parts[k] = kernels.squares_part(values, a, b)
-
-    values = _unlocked(data)
-    _run(len(values), part)
-    return float(parts.sum())
 
 
 class _Unlocked:
@@ -252,14 +262,19 @@ def _block(v: Array) -> Array:
     return np.ascontiguousarray(v[:, None] if v.ndim == 1 else v)
 
 
+def _sum(parts: Values) -> Values:
+    """What all threads have found."""
+    return np.asarray(parts.sum(axis=0)) if len(parts) > 1 else parts[0]
+
+
 def _tiles(n: int, width: int, copies: int) -> Array:
     return np.zeros((copies, (width + 1) // 2, -(-n // kernels.TILE), 2 * kernels.TILE))
 
 
 def _untile(out: Array, n: int, like: Array) -> Array:
-    total = out.sum(axis=0) if len(out) > 1 else out[0]
+    total = _sum(out)
     pairs, tiles, _ = total.shape
-    columns = total.reshape(pairs, tiles, 2, kernels.TILE).transpose(1, 3, 0, 2)
+    columns: Array = total.reshape(pairs, tiles, 2, kernels.TILE).transpose(1, 3, 0, 2)
     columns = columns.reshape(tiles * kernels.TILE, 2 * pairs)
     if like.ndim == 1:
         return np.ascontiguousarray(columns[:n, 0])

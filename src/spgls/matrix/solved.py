@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lstsq
 
-from spgls.base.types import Array
+from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 from spgls.matrix.eliminated import EliminationError, eliminated
 from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length, in_pieces, sum_length
@@ -34,6 +35,7 @@ class SolvedMatrix:
 
     #: A projection asks for all rows, so the data is read twice.
     fused = False
+    narrow = False
 
     def __init__(self, matrix: ScaledMatrix, projection: SolvedProjection) -> None:
         self.matrix, self.projection = matrix, projection
@@ -91,6 +93,11 @@ class SolvedMatrix:
         if self._kept is None:
             return self.matrix.cross(t)
         return in_pieces(self._kept, t, sum_length(len(t)))
+
+    def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
+        """``A'P r`` and ``target'r`` for ``r = P A v + times target``, a projected target."""
+        r = self.apply(v) + times * target
+        return self.cross(r), dot(target, r)
 
     def square(self) -> Array:
         """``A'PA`` itself: by elimination where the free columns can be factorised.

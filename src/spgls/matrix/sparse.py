@@ -15,7 +15,7 @@ from spgls.base.types import Array, Vector
 from spgls.base.vector import dot
 from spgls.matrix.dense import panel_moment
 from spgls.matrix.memory import FEW, InMemory, first_non_finite
-from spgls.matrix.pieces import MOMENT_ROWS, Rows, block_length, chosen_rows, in_pieces
+from spgls.matrix.pieces import MOMENT_ROWS, Rows, block_length, chosen_rows, cuts, in_pieces
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 from spgls.matrix.work import Work
@@ -29,7 +29,7 @@ _NEARLY_DENSE = 0.07
 #: What squaring an entry found by index takes, in multiplications of dense matrices.
 _BY_INDEX = 100.0
 #: From so many stored entries on, compiled products are worth loading.
-_LARGE = 2_000_000
+_LARGE = 1_000_000
 #: Sums over at least so many rows, and over so many times the root of all, are formed at once,
 #: where a piece has so many times the entries that adding up its sums takes. So many threads have
 #: sums of their own, at most.
@@ -59,6 +59,11 @@ class SparseMatrix(InMemory):
     def fused(self) -> bool:
         """Rows stored together, by compiled products: SciPy's are faster one after the other."""
         return self._by_rows and self._compilable
+
+    @property
+    def narrow(self) -> bool:
+        """Where compiled Gram products take a row step that two columns would save."""
+        return self.fused
 
     @property
     def threaded(self) -> bool:
@@ -197,15 +202,24 @@ class SparseMatrix(InMemory):
             total = np.square(np.sqrt(total) + np.abs(outer) * np.sqrt(float(each.sum())))
         return total
 
+    def cross_and_total(self, u: Array) -> tuple[Array, float | None]:
+        """``A' u``, and :meth:`total_square`."""
+        if not (self._by_rows and self._compiled(u, None)):
+            return self.cross(u), self.total_square()
+        from spgls.matrix import products
+
+        product, total, longest = products.measured_sparse_cross(
+            self._parts, u, self.shape[1], self._at_once
+        )
+        if longest is not None:
+            self.longest_sum = longest
+        return product, total if self.values.has_canonical_format else None
+
     def total_square(self) -> float | None:
         """Sum of squares of what is stored; None where entries are stored in parts."""
         if not self.values.has_canonical_format:
             return None
         data = self.values.data
-        if self._compilable:
-            from spgls.matrix import products
-
-            return products.total_square(data)
         if self._double:
             return dot(data, data)
         return float(np.einsum("i,i->", data, data, dtype=np.float64))
@@ -332,6 +346,10 @@ class SparseMatrix(InMemory):
         """Stored entries per column, or stored positions where some are stored repeatedly."""
         n = self.shape[1]
         count = np.zeros(n, dtype=np.int64)
+        if self._by_rows and not distinct:
+            for piece in cuts(self.values.nnz, block_length(1)):
+                count += np.bincount(self.values.indices[piece], minlength=n)
+            return count
         for piece, block in self._pieces(None):
             if distinct:
                 block = block.copy()

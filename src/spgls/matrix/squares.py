@@ -15,6 +15,7 @@ from spgls.matrix.protocol import Matrix
 __all__ = [
     "column_squares",
     "cross_and_squares",
+    "cross_and_total",
     "head_largest",
     "head_spread",
     "head_square",
@@ -27,7 +28,6 @@ __all__ = [
     "sum_rounding_down",
     "sum_rounding_in_pieces",
     "sum_rounding_one_by_one",
-    "total_square",
     "unit_square",
 ]
 
@@ -97,6 +97,17 @@ def cross_and_squares(
     return np.asarray(product), squares
 
 
+def cross_and_total(matrix: Matrix, u: Array) -> tuple[Array, Vector | None, float | None]:
+    """``A' u``, squares of columns as above, and their sum where that is all that costs little."""
+    own = getattr(matrix, "cross_and_total", None)
+    if own is not None:
+        product, total = own(u)
+        return np.asarray(product), None, total
+    product, squares = cross_and_squares(matrix, u, None, None)
+    own = getattr(matrix, "total_square", None)
+    return product, squares, None if own is None or squares is not None else own()
+
+
 def predictions(matrix: Matrix, v: Array, beside: Vector) -> Array:
     """``A v`` for a block of columns: on a device, if that is where the numbers of rows stay."""
     own = getattr(matrix, "apply_there", None)
@@ -104,12 +115,6 @@ def predictions(matrix: Matrix, v: Array, beside: Vector) -> Array:
         return matrix.apply(v)
     there: Array = own(v)
     return there
-
-
-def total_square(matrix: Matrix) -> float | None:
-    """Sum of the squares of all entries, where the data can tell without much ado; else None."""
-    own = getattr(matrix, "total_square", None)
-    return None if own is None else own()
 
 
 def longest_row(matrix: Matrix) -> int:

@@ -45,6 +45,15 @@ class LinearMap(Protocol):
         """``A'A v``, in one read."""
         ...
 
+    @property
+    def narrow(self) -> bool:
+        """Whether :meth:`gram_beside` costs no more than :meth:`gram`; a second column would."""
+        ...
+
+    def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
+        """``A'r`` and ``target'r`` for ``r = A v + times target``, in one read."""
+        ...
+
     def square(self) -> Array:
         """``A'A``, for methods that factorise it."""
         ...
@@ -101,7 +110,9 @@ class Targets:
         self.begun = begun
         centre = z / 2 - y
         self.p = dot(centre, centre)
-        if matrix.fused:
+        #: Whether goals join in row by row, where multiplying them first would cost a column.
+        self.narrow = ahead is not None and self.begun is None and matrix.narrow
+        if matrix.fused and not self.narrow:
             products = matrix.measured_cross(table)
             self.p_y, self.p_z = np.ascontiguousarray(products.T)
             self.slope: Vector = self.p_z / 2 - self.p_y
@@ -219,6 +230,11 @@ class SphereProblem:
             if known is not None:
                 return known
         out = np.empty_like(r)
+        if self.targets.narrow:
+            slope, goal = self.matrix.gram_beside(r[:-1], self.z, r[-1] / (2 * self._half))
+            np.multiply(slope, self.gamma / 4, out=out[:-1])
+            out[-1] = self._half / 2 * goal
+            return out
         if self.matrix.fused:
             np.multiply(self.matrix.gram(r[:-1]), self.gamma / 4, out=out[:-1])
             out[:-1] += (self._half / 2 * r[-1]) * self.p_z
