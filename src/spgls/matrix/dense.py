@@ -187,6 +187,11 @@ class DenseMatrix(InMemory):
         entries = self.values.ravel(order="K")
         return dot(entries, entries)
 
+    def head_square(self, count: int) -> float:
+        """Sum of squares of the first rows."""
+        entries = self.values[:count].ravel().astype(np.float64, copy=False)
+        return dot(entries, entries)
+
     def cross_and_squares(
         self, u: Array, weight: Vector | None, shift: Vector | None
     ) -> tuple[Array, Vector | None]:

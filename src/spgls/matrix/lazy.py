@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from scipy.linalg import qr
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.bordered import Begun, Bordered, begun_of
 from spgls.matrix.pieces import block_length

@@ -13,7 +13,7 @@ columns, whose products are then stored; all of the above stays true.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isnan
+from math import inf, isnan
 
 import numpy as np
 from scipy.linalg import qr
@@ -78,11 +78,8 @@ class KrylovSpace:
         self._last = 0
         # Products of the first columns, stored after a restart only.
         self._head: Array | None = None
-        lengths = _lengths(starts)
-        unit = np.divide(starts, lengths, out=np.zeros_like(starts), where=lengths > 0.0)
-        self._next, _ = _orthonormal(unit, np.full(w, _SAME_START))
+        self._next, self._starts = _begin(starts)
         self._coupling: Array = np.zeros((self._next.shape[1], 0))
-        self._starts: Array = self._next.T @ starts
         self._past: Array = np.zeros((0, 0))
 
     @property
@@ -221,7 +218,8 @@ class KrylovSpace:
         w -= Q.dot(inner)
         inner[recent:] += part
         self._T[: k + 1, k] = self._T[k, : k + 1] = inner
-        largest = float(np.abs(inner).max())
+        # No entry beside the diagonal of a positive matrix is larger than those on it.
+        largest = float(inner[k])
         self.scale = largest if isnan(largest) else max(self.scale, largest)
         length = norm(w)
         self._last = 1
@@ -262,8 +260,8 @@ class KrylovSpace:
     def residual(self, h: Vector) -> float:
         """``|outside(h)|``, which takes no long vector before the first restart."""
         if self._head is None:
-            return float(np.linalg.norm(self._coupling @ h[len(h) - self._last :]))
-        return float(np.linalg.norm(self.outside(h)))
+            return norm(self._coupling.dot(h[len(h) - self._last :]))
+        return norm(self.outside(h))
 
     def residuals(self, h: Array) -> Vector:
         """``|outside(h)|`` of each column."""
@@ -331,6 +329,20 @@ class KrylovSpace:
         T = np.zeros((room, room))
         T[: self.count, : self.count] = self.projected
         self._Q, self._T = Q, T
+
+
+def _begin(starts: Array) -> tuple[Array, Array]:
+    """Orthonormal columns with the span of the start columns, and their coordinates."""
+    if starts.shape[1] == 1:
+        # What is no number, or has no length, is no start.
+        length = norm(starts[:, 0])
+        if not 0.0 < length < inf:
+            return starts[:, :0], np.zeros((0, 1))
+        return starts / length, np.array([[length]])
+    lengths = _lengths(starts)
+    unit = np.divide(starts, lengths, out=np.zeros_like(starts), where=lengths > 0.0)
+    columns, _ = _orthonormal(unit, np.full(len(lengths), _SAME_START))
+    return columns, columns.T @ starts
 
 
 def _lengths(W: Array) -> Vector:

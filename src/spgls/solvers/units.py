@@ -189,11 +189,12 @@ def _plain(data: GameData, count: int) -> bool:
     """Whether sums of squares say at once that nothing is out of the ordinary."""
     m, n = data.matrix.shape
     with np.errstate(all="ignore"):
-        squares = data.raw_squares
+        y, z = data.raw_squares
         if data.weight is not None:
-            squares = dot(data.y, data.y), dot(data.z, data.z)
-        sums = sum(squares), head_square(data.matrix, count)
-    return all(m * min(count, m) * n * _SMALL**2 < one < _LARGE**2 for one in sums)
+            y, z = dot(data.y, data.y), dot(data.z, data.z)
+        head = head_square(data.matrix, count)
+    least = m * min(count, m) * n * _SMALL**2
+    return least < y + z < _LARGE**2 and least < head < _LARGE**2
 
 
 def _to_one(size: float, most: int) -> float:

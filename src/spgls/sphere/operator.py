@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import hypot, sqrt
 from typing import Protocol
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.far_array import far_of
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot, norm

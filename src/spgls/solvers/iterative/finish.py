@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import norm
 from spgls.game.providers import priced_norms
@@ -135,9 +135,10 @@ def finish(
     """
     with np.errstate(all="ignore"):
         unattained = _read_goal(run, ends)
-        for i in np.flatnonzero(unattained).tolist():
+        moved = unattained.nonzero()[0].tolist()
+        for i in moved:
             _step_back_from_infinity(run.at(float(ends.gamma[i])), ends, i)
-        if unattained.any():
+        if moved:
             # Points have moved, and so has what was known of them.
             ends = replace(ends, span=None)
         coef, alpha = _predictors(run.data, ends)
@@ -176,9 +177,13 @@ def _read_goal(run: Run, ends: Ends) -> np.ndarray:
     That takes ``A'(y - z) = 0``, which may cost a read of the data to see; so look only where the
     coefficients are large already.
     """
-    problem, last, square = run.problem, ends.r[-1], ends.squares
+    problem, last = run.problem, ends.r[-1]
+    there = last >= 0.9
+    if True not in there.tolist():
+        return there
+    square = ends.squares
     large = square / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
-    there = (last >= 0.9) & (large | ends.far)
+    there &= large | ends.far
     # The point at infinity itself: no finite predictor belongs to it.
     at_infinity = there & (square < _NOTHING)
     if not (there & ~at_infinity).any():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 
 import numpy as np
 from scipy.linalg import qr
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import ScaledMatrix, SolvedProjection, longest_row
 from spgls.matrix.lazy import ROUNDING
