@@ -1,4 +1,4 @@
-"""Products of a bordered matrix, started before anybody asks for them.
+"""Products of a bordered matrix, and those that are started before anybody asks for them.
 
 The first steps of a Krylov method follow from its start alone. Where the data is on a device that
 works by itself, they are begun at once, and the host looks at results as they come.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 
-__all__ = ["Begun", "Bordered", "begun_of"]
+__all__ = ["Begun", "Bordered", "begun_of", "beside"]
 
 
 class Bordered(NamedTuple):
@@ -51,6 +52,21 @@ class Begun(Protocol):
     def close(self) -> None:
         """Wait for what nobody asked for."""
         ...
+
+
+def beside(matrix: Any, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
+    """``A' t`` and ``target' t`` for ``t = A v + times * target``.
+
+    In parts, where the data has a way to do that; else in two reads.
+    """
+    own = getattr(matrix, "gram_beside", None)
+    found = None if own is None else own(v, target, times)
+    if found is not None:
+        product, last = found
+        return product, last
+    t = matrix.apply(v)
+    t += times * target
+    return matrix.cross(t), dot(target, t)
 
 
 def begun_of(matrix: Any, targets: Array, told: Bordered) -> Begun | None:

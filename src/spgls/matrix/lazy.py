@@ -129,6 +129,13 @@ class ScaledMatrix:
             middle = (middle or RowStep()).weighted(self.row)
         return self._gather(self.matrix.gram(self._spread(v), self.shift, middle))
 
+    def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Array, float] | None:
+        """``A' t`` and ``target' t`` for ``t = A v + times * target``, if that is done in parts."""
+        if not getattr(self.matrix, "parted", False):
+            return None
+        step = RowStep.projection(target[:, None], np.array([-times]))
+        return self.gram(v, step), float(step.left[0])
+
     def square(self) -> Array:
         """``A'A`` itself, in one read."""
         m, _ = self.matrix.shape

@@ -33,7 +33,7 @@ _WEAKEST, _STRONGEST = 1e150, 1e-150
 #: Squares below and above these are no numbers, nor are those of factors with so many bits.
 _LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
 #: Rows that tell the scale of the data, and entries of all of them.
-_ROWS, _ENTRIES = 256, 2**14
+_ROWS, _ENTRIES = 256, 2**13
 
 
 @dataclass(frozen=True)

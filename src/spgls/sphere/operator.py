@@ -11,7 +11,7 @@ from spgls.base.cached import cached_property
 from spgls.base.far_array import far_of
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot, norm
-from spgls.matrix.bordered import Begun, Bordered, begun_of
+from spgls.matrix.bordered import Begun, Bordered, begun_of, beside
 
 __all__ = ["LinearMap", "SphereProblem", "Targets"]
 
@@ -226,11 +226,9 @@ class SphereProblem:
             out[-1] = self._half / 2 * dot(self.p_z, r[:-1]) + self.zz / 4 * r[-1]
             return out
         # L'(L r) needs no A'z, which would cost another read to know.
-        t = self.matrix.apply(r[:-1])
-        t *= self._half
-        t += (r[-1] / 2) * self.z
-        np.multiply(self.matrix.cross(t), self._half, out=out[:-1])
-        out[-1] = dot(self.z, t) / 2
+        product, last = beside(self.matrix, r[:-1], self.z, r[-1] / (2 * self._half))
+        np.multiply(product, self.gamma / 4, out=out[:-1])
+        out[-1] = self._half / 2 * last
         return out
 
     def value(self, r: Vector, product: Vector) -> float:

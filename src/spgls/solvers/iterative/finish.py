@@ -16,7 +16,7 @@ import numpy as np
 
 from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
-from spgls.base.vector import norm
+from spgls.base.vector import norm, squares
 from spgls.game.providers import priced_norms
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
@@ -83,7 +83,7 @@ class Ends:
     @cached_property
     def squares(self) -> Vector:
         """Squared lengths of the points without their last entries."""
-        return np.asarray(np.einsum("ij,ij->j", self.r[:-1], self.r[:-1]))
+        return squares(self.r[:-1])
 
     @classmethod
     def of_iterate(cls, problem: SphereProblem, best: Iterate | None) -> Ends:
@@ -180,7 +180,7 @@ def _read_goal(run: Run, ends: Ends) -> np.ndarray:
     problem, last = run.problem, ends.r[-1]
     there = last >= 0.9
     if True not in there.tolist():
-        return there
+        return np.asarray(there)
     square = ends.squares
     large = square / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
     there &= large | ends.far
@@ -217,7 +217,8 @@ def _predictors(data: GameData, ends: Ends) -> tuple[Array, Vector]:
     # 1 + alpha~ and 1 - alpha~, neither by a subtraction that cancels.
     long = 1.0 + np.abs(last)
     short = np.maximum(ends.squares, _NOTHING) / long
-    above, below = np.where(last >= 0.0, (long, short), (short, long))
+    near = last >= 0.0
+    above, below = np.where(near, long, short), np.where(near, short, long)
     v = w * (np.sqrt(ends.gamma) / below)
     coef = data.layout.coefficients(v, data.free_coefficients(v, above / below))
     return coef, priced_norms(coef, data.layout.cost) / ends.gamma
@@ -261,9 +262,9 @@ def _judge(
         enough = bounds.lower >= measured.wanted(run)
         kinds: list[Kind] = ["proved"] * len(some)
         judged = _gather(gamma, measured, bounds, kinds)
-        done = {i: judged[i] for i in np.flatnonzero(enough).tolist()}
-    left = np.array([i for i in range(len(some)) if i not in done], dtype=int)
-    if len(left):
+        done = {i: judged[i] for i in enough.nonzero()[0].tolist()}
+    if len(done) < len(some):
+        left = np.array([i for i in range(len(some)) if i not in done])
         run.problem.passes += 1.0
         own, gamma, of = np.ascontiguousarray(own[:, left]), gamma[left], some[left]
         found = fresh.residuals(own, gamma)
