@@ -104,6 +104,8 @@ class DenseMatrix(InMemory):
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
+        if self._cached and shift is None and v.ndim == 1:
+            return np.asarray(self.values.dot(v))
         if self._compiled(v, shift):
             from spgls.matrix import products
 
@@ -111,7 +113,7 @@ class DenseMatrix(InMemory):
                 return products.cross(self.values.T, v)
             return products.apply(self.values, v, shift)
         if self._direct and shift is None and v.ndim == 1:
-            return np.asarray(self.values @ v)
+            return np.asarray(self.values.dot(v))
         # A block of columns is faster by pieces: BLAS does badly with few columns and many rows.
         out = np.empty((self.shape[0], *v.shape[1:]))
         for rows, block in self._blocks(shift):
@@ -120,6 +122,8 @@ class DenseMatrix(InMemory):
 
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
+        if self._cached and shift is None and u.ndim == 1:
+            return in_pieces(self.values, u, sum_length(len(u)))
         if self._compiled(u, shift):
             from spgls.matrix import products
 

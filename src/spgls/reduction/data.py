@@ -182,7 +182,7 @@ class GameData:
         return np.zeros_like(t) if self._size(rest) <= 1e-14 * self._size(t) else rest
 
     def _size(self, t: Vector) -> float:
-        return float(np.sqrt(dot(t, t if self.weight is None else self.weight * t)))
+        return sqrt(self.loss(t))
 
     @cached_property
     def raw_squares(self) -> tuple[float, float]:
