@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "mathml",
+    "line_breaks",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
@@ -36,6 +37,8 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 autosummary_generate = True
+# The contents of a page say fit(), not StackelbergRegressor.fit(), which would be cut off.
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's parameter sections say the types in words
 # Fields of result classes are described once, by the class docstring's Attributes section.
 numpydoc_show_class_members = False
@@ -61,6 +64,8 @@ warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"spgls {release}"
+# Without it the theme complains on every page that it was told no mode.
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
@@ -76,3 +81,5 @@ html_sidebars = {"index": []}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# A summary is fetched from the page that was found, which browsers refuse for files on a disk.
+html_show_search_summary = False

@@ -39,8 +39,9 @@ checked = StackelbergRegressor(float(model.gamma_), goal=goal, feature_cost={"sm
 print(checked.levers(X, y, groups=fields, kinds="verify").answer)
 
 # %%
-# So far every feature could be changed by itself. In truth people act: sport lowers the body mass
-# index, an obliging scale does so more cheaply, and a lie about smoking moves two columns at once.
+# So far every feature could be changed by itself. In truth people take actions. Sport lowers the
+# body mass index. A weighing scale that shows too little does so at a lower cost. A lie about
+# smoking changes two columns at once.
 
 actions = Actions(
     {

@@ -26,8 +26,8 @@ path = solve_path(X, y, z, people, fit_intercept=True)
 TradeoffDisplay.from_path(path, X, y, z).plot(marker="")
 
 # %%
-# On the far right everyone is expected to react. Such a model reads the mark off the goal, and is
-# useless for anyone who did not move. A small honest share mends that.
+# On the far right everyone is expected to react. Such a model infers the mark from how far the
+# producer moved, and is useless for anyone who did not move. A small honest share mends that.
 
 # Groups of different strength are a population too, with honest people among them.
 mixed = Population([np.inf, 20.0, 200.0], [0.5, 0.2, 0.3])

@@ -20,7 +20,7 @@ print(f"{len(path)} games, {path.stats.passes:.0f} pass over the data")
 print({status.value for status in path.status})
 
 # %%
-# Strong people are on the left. There the model leans on nothing that can be changed; on the right
-# it becomes least squares.
+# Strong people are on the left. They can change every feature, so there all coefficients are small.
+# On the right people are weak, and the model becomes least squares.
 
 PathDisplay.from_path(path, X, y, z, gamma=2e6).plot(metric="r2")

@@ -39,8 +39,8 @@ train, test = slice(0, 500), slice(500, None)
 
 # %%
 # Sellers would like the price of the best tenth of houses, or more. Size, age and distance can be
-# looked up, so nobody can change them. The number of rooms can be stretched, at four times the
-# price of a standard deviation of anything else.
+# looked up, so nobody can change them. The number of rooms can be overstated, at four times
+# the cost of other features.
 
 goal = Floor(np.quantile(price, 0.9))
 cost = {"size": np.inf, "age": np.inf, "distance": np.inf, "rooms": 4.0}
@@ -60,7 +60,7 @@ for name, model in {"least squares": plain, "spgls": game}.items():
     print(f"{name:22}{r2(model.predict(X[test])):8.2f}{r2(moved):10.2f}")
 
 # %%
-# What changed: the model leans less on what can be dressed up.
+# What changed: the model relies less on what can be dressed up.
 
 CoefficientDisplay.from_estimators([plain, game], X).plot()
 

@@ -7,6 +7,7 @@ sums come back. The cluster here is on this machine, and the code is the same fo
 """
 
 import dask.array as da
+import matplotlib.pyplot as plt
 import numpy as np
 from distributed import Client, LocalCluster
 
@@ -36,5 +37,12 @@ print(f"R2 where nobody moves: {model.score(X, y):.2f}")
 
 same = StackelbergRegressor(goal=Floor(1.0)).fit(X.compute(), y.compute())
 print("same coefficients:", np.allclose(same.coef_, model.coef_))
+
+# %%
+# For a picture a few rows are enough, and only those are computed.
+
+plt.scatter(y[:500].compute(), said[:500].compute(), s=8)
+plt.xlabel("label")
+plt.ylabel("prediction")
 client.close()
 cluster.close()

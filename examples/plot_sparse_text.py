@@ -6,6 +6,7 @@ Twenty thousand messages, thirty thousand words, almost all counts zero. Senders
 score and can add or leave out any word. Nothing here is ever dense.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 
@@ -40,4 +41,15 @@ print(f"proved to be within {solution.certificate.relative_gap:.0e} of the best 
 # %%
 # What senders would do, without a dense copy of the rows: one direction, one step each.
 
-print(movement(X, z, solution.coef, gamma=20.0, intercept=solution.intercept))
+move = movement(X, z, solution.coef, gamma=20.0, intercept=solution.intercept)
+print(move)
+
+# %%
+# All strategic senders want a score of -0.5 or less, so scores move to the left.
+
+bins = np.linspace(-3, 3, 61)
+plt.hist(move.before, bins, histtype="step", label="honest messages")
+plt.hist(move.after, bins, histtype="step", label="attacked messages")
+plt.xlabel("score")
+plt.ylabel("messages")
+plt.legend()

@@ -32,7 +32,7 @@ print(*ranged.binding_, sep="\n")
 print(ranged.status_.value, ranged.certificate_.kind)
 
 # %%
-# How each fares against people of every strength in the range, worst honest share.
+# The error of each model against people of every strength in the range, at the worst honest share.
 
 strong, weak = ranged.gamma_
 gammas = np.geomspace(strong, weak, 40)
@@ -50,5 +50,5 @@ ax.legend()
 figure.tight_layout()
 
 # %%
-# The highest point of a line is what can happen to you. The line of the range has the lowest one,
-# and no other linear model has a lower one: that is what "proved" says.
+# The highest point of a line is the worst that can happen with that model. Of all linear models the
+# one for the range has the lowest highest point: that is what "proved" says.

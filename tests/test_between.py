@@ -35,6 +35,7 @@ from spgls import (
 )
 from spgls.population import phi
 from spgls.population.minimax import solve_worst
+from spgls.population.mixtures import Chain
 from spgls.population.worst import WorstSections
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers import auto
@@ -238,6 +239,26 @@ class TestWorstCase:
             again = solve(**other | {"gamma": told, "ridge": given["ridge"] * a * a})
             assert again.objective / b**2 == pytest.approx(found.objective, rel=1e-9)
             assert again.regret / b**2 == pytest.approx(found.regret, rel=1e-6, abs=1e-9)
+
+    @pytest.mark.parametrize(("features", "seed"), [(1, 9), (2, 9), (5, 9), (10, 3)])
+    def test_few_mixtures_are_looked_at(self, features, seed, monkeypatch):
+        """In games where the worst mixture turns with the norm: the slowest of the benchmark."""
+        rng = np.random.default_rng([features, seed])
+        X = rng.normal(size=(20 * features + 10, features)) + rng.normal(size=features)
+        y = X @ rng.normal(size=features) + rng.normal(size=len(X))
+        z = y + rng.normal(size=len(X))
+        low = 10 ** rng.uniform(-2, 1)
+        looks, look = [], Chain.look
+
+        def counted(self, t, *rest):
+            looks.append(t.size)
+            return look(self, t, *rest)
+
+        monkeypatch.setattr(Chain, "look", counted)
+        ends = Between(low, low * 10 ** rng.uniform(0.1, 2))
+        found = solve(X, y, z, ends, fit_intercept=True)
+        assert found.status is Status.OPTIMAL
+        assert len(looks) <= 50
 
     @pytest.mark.long
     def test_it_takes_at_most_ten_times_as_long_as_a_population(self):

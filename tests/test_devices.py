@@ -26,7 +26,7 @@ from spgls.matrix.device.device_dense import DeviceDense
 from spgls.matrix.device.device_products import _Shape
 from spgls.matrix.device.device_sparse import Compressed, DeviceSparse
 from spgls.matrix.row_step import RowStep
-from spgls.sphere.operator import SphereProblem, Targets
+from spgls.sphere.operator import SphereProblem, Targets, bordered
 
 from .catalogue import CATALOGUE, problem
 
@@ -576,10 +576,15 @@ class Begins(DenseMatrix):
 
     def __init__(self, values, wrong=0.0):
         super().__init__(values)
-        self.wrong, self.asked, self.closed = wrong, [], 0
+        self.wrong, self.asked, self.closed, self.looked = wrong, [], 0, []
+
+    def head_square(self, count):
+        self.looked.append(count)
+        return np.square(self.values[:count]).sum()
 
     def begin_krylov(self, targets, told):
         X = self.values
+        self.looked.append("begun")
         self._p, self._told = X.T @ targets, told
         start = np.append(told.first * self._p[:, 0] + told.second * self._p[:, 1], told.last)
         self._columns = [start / np.linalg.norm(start)]
@@ -599,6 +604,9 @@ class Begins(DenseMatrix):
         if u is not None:
             return super().cross(u, shift)
         return self._p, np.square(self.values).sum(axis=0)
+
+    def total(self):
+        return np.square(self.values).sum()
 
     def product(self, told, v):
         if told != self._told or not self._columns:
@@ -628,14 +636,52 @@ def test_products_that_were_begun_are_used(rng, wrong):
     # A column that is not the host's is multiplied anew.
     assert len(data.asked) == (2 if wrong == 0.0 else 1)
     assert data.closed == 1
+    # They were begun before anybody looked at the data.
+    assert data.looked == ["begun"]
     # No bound is above what a predictor attains.
     assert ours.certificate.lower_bound <= theirs.objective * (1.0 + 1e-12)
 
 
 def test_other_strengths_do_not_take_what_was_begun(rng):
     X, y, z = game(rng)
-    told = Targets(ScaledMatrix(Begins(X)), np.stack([y, z], axis=1), ahead=0.5)
+    matrix, targets = ScaledMatrix(Begins(X)), np.stack([y, z], axis=1)
+    begun = matrix.begin_krylov(targets, bordered(0.5, y @ z, z @ z))
+    told = Targets(matrix, targets, squares=(y @ y, y @ z, z @ z), begun=begun)
     r = np.ones(X.shape[1] + 1) / np.sqrt(X.shape[1] + 1)
     for gamma in (0.5, 2.0):
         problem_of = SphereProblem(told, gamma)
         assert_allclose(problem_of.product(r.copy()), problem_of.dense() @ r, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("scale", "size", "error"),
+    [(1e-90, 1.0, None), (1.0, 1e-90, None), (1.0, np.nan, "X must"), (1.0, 1e200, "too large")],
+)
+def test_what_was_begun_in_vain_is_closed(rng, scale, size, error):
+    X, y, z = game(rng)
+    X, y, z = size * X, scale * y, scale * z
+    data = Begins(X)
+    if error is not None:
+        with pytest.raises(ValueError, match=error):
+            solve(data, y, z, 0.1, solver="krylov")
+    else:
+        gamma = 0.5 * (scale / size) ** 2
+        ours, theirs = solve(data, y, z, gamma, solver="krylov"), solve(X, y, z, gamma)
+        assert ours.status.ok
+        assert_allclose(ours.objective, theirs.objective, rtol=0.0, atol=1e-9 * (y @ y))
+        # Other units are another game.
+        assert data.asked == []
+    assert data.looked[0] == "begun"
+    assert data.closed == 1
+
+
+def test_games_that_are_not_plain_begin_nothing(rng):
+    X, y, z = game(rng)
+    for options in (
+        {"fit_intercept": True},
+        {"sample_weight": rng.random(len(y))},
+        {"feature_cost": np.full(X.shape[1], 2.0)},
+    ):
+        data = Begins(X)
+        assert solve(data, y, z, 0.5, solver="krylov", **options).status.ok
+        assert "begun" not in data.looked

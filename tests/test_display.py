@@ -150,9 +150,9 @@ class TestPath:
         for j, name in enumerate(data[0].columns):
             np.testing.assert_array_equal(named[name].get_ydata(), path.coef[:, j])
         drawn = {line.get_label(): line.get_ydata() for line in errors.get_lines()}
-        assert list(drawn) == ["on honest rows", "on moved rows", "y from z alone"]
+        assert list(drawn) == ["on honest rows", "on attacked rows", "y from z alone"]
         np.testing.assert_array_equal(drawn["on honest rows"], display.honest)
-        np.testing.assert_array_equal(drawn["on moved rows"], display.attacked)
+        np.testing.assert_array_equal(drawn["on attacked rows"], display.attacked)
         assert errors.get_xscale() == "log"
         assert errors.get_xlabel() == "gamma the model is for (left: strong)"
         assert coefficients.get_ylabel() == "coefficient"
@@ -300,8 +300,8 @@ class TestTradeoff:
         display = TradeoffDisplay.from_estimator(model, *data)
         ax = display.plot(linewidth=3.0).ax_
         lines = {line.get_label(): line for line in ax.get_lines()}
-        assert list(lines) == ["on honest rows", "on moved rows", "y from z alone"]
-        np.testing.assert_array_equal(lines["on moved rows"].get_ydata(), display.attacked)
+        assert list(lines) == ["on honest rows", "on attacked rows", "y from z alone"]
+        np.testing.assert_array_equal(lines["on attacked rows"].get_ydata(), display.attacked)
         assert lines["on honest rows"].get_linewidth() == 3.0
         assert ax.get_yscale() == "log"
         assert "strategic share" in ax.get_xlabel()

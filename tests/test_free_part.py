@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +22,11 @@ from spgls.matrix import (
     spanned,
 )
 from spgls.matrix.positive import certain_factor, certain_in_single, square_unit
+from spgls.matrix.squares import sum_rounding_in_pieces
 from spgls.reduction import data as data_module
 from spgls.reduction.data import GameData
 from spgls.solvers import cost
+from spgls.solvers.iterative.prove import Prover
 from spgls.solvers.iterative.rulers import Rulers
 
 
@@ -239,6 +243,36 @@ def test_squares_by_elimination_are_within_their_error(solved, monkeypatch, kind
     assert data.projected.square_error(rulers.least) == 0.0
     unit = square_unit(*X.shape) + rulers.turn
     assert (again <= unit * np.multiply.outer(lengths, lengths)).all()
+
+
+def test_few_projected_columns_are_added_up_in_pieces():
+    """Equal terms are rounded the same way each time, and BLAS adds few columns row by row."""
+    m, value = 200_000, 0.57
+    own = SolvedMatrix(SimpleNamespace(shape=(m, 2)), None)
+    own.__dict__["_kept"] = np.full((m, 2), value)
+    true = m * Fraction(value) ** 2
+    for got in (own.cross(np.full(m, value))[0], own.gram(np.array([1.0, 0.0]))[0]):
+        assert abs(Fraction(float(got)) - true) <= sum_rounding_in_pieces(m) * true
+
+
+@pytest.mark.parametrize("kind", ["plain", "close"])
+def test_squares_pay_for_what_no_weights_explain(solved, monkeypatch, kind):
+    """R5a at ``X = 0``: then ``X'R`` is nothing, and all that is wrong is ``e'e``."""
+    monkeypatch.setattr(eliminated, "_weights", lambda factor, C, lengths: (np.zeros_like(C), C))
+    rng = np.random.default_rng(10)
+    F, A = eliminated_case(kind, rng)
+    y, price = rng.normal(size=300), np.append(np.full(F.shape[1], np.inf), np.ones(A.shape[1]))
+    data = GameData.from_user(sp.hstack([F, A]).tocsr(), y, y + 1.0, feature_cost=price)
+    square, least = data.projected.square(), Rulers.of(data).least
+    left = np.column_stack([exact_projection(F.toarray(), a) for a in A.toarray().T])
+    lengths = np.linalg.norm(A.toarray(), axis=0)
+    apart = np.abs(square - (left.T @ left).astype(float)) / np.multiply.outer(lengths, lengths)
+    assert 1e-3 < apart.max() <= data.projected.square_error(least)
+    # So it shows nothing of the curvature, and what does is made anew.
+    own = Prover(data).curvature
+    assert own.alone(0.0) is not None
+    apart = np.abs(own._square - (left.T @ left).astype(float))
+    assert (apart <= own._unit * np.multiply.outer(lengths, lengths)).all()
 
 
 def test_populations_on_eliminated_squares(solved):

@@ -9,10 +9,25 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+#: What the gallery must show, and a word of its code by which it does.
+TOPICS = {
+    "data_insurance": ("Actions", "levers"),
+    "data_wine": ("Population",),
+    "house_prices": ("StackelbergRegressor",),
+    "unknown_strength": ("Between",),
+    "estimate_gamma": ("estimate_gamma",),
+    "decisions": ("StackelbergClassifier",),
+    "from_a_file": ("stream",),
+    "on_a_cluster": ("LocalCluster",),
+    "sparse_text": ("scipy.sparse",),
+}
 
 
 def test_the_gallery_is_there():
     assert len(EXAMPLES) >= 8
+    for topic, words in TOPICS.items():
+        text = EXAMPLES[0].with_name(f"plot_{topic}.py").read_text(encoding="utf-8")
+        assert all(word in text for word in words), topic
     assert all(path.name.startswith("plot_") for path in EXAMPLES), "sphinx-gallery runs plot_*.py"
 
 

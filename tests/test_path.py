@@ -13,6 +13,7 @@ from spgls import Path, Population, Solution, Stats, Status, solve, solve_path
 from spgls.reduction.data import GameData
 from spgls.reduction.reduced import ReducedGame
 from spgls.solvers import GLTR, Controls, Krylov, PathSolver, Spectral, available_solvers
+from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.sphere import (
     dual_bound,
     dual_bounds,
@@ -275,6 +276,47 @@ def test_one_space_serves_all():
     longest = max(stats.passes for stats in alone)
     assert both.stats.passes <= path.stats.passes + longest + len(POPULATIONS) + 1
     assert {solution.certificate.kind for solution in path} == {"proved"}
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_solutions_are_judged_by_coordinates_in_the_space(monkeypatch, intercept, most):
+    X, y, z = linear_game(900, 150, noise=0.3)
+    X = X + 0.5
+    gammas, told = np.geomspace(1e-2, 10.0, 7), {"fit_intercept": intercept}
+    exact = solve_path(X, y, z, gammas, solver="spectral", **told)
+    # Pieces of any length, the last of a single one.
+    monkeypatch.setattr("spgls.solvers.chunks._BYTES", 8 * len(y) * most)
+    found = solve_path(X, y, z, gammas, solver="krylov", **told)
+    monkeypatch.setattr(MeasuredSpace, "frame", lambda *_: None)
+    plain = solve_path(X, y, z, gammas, solver="krylov", **told)
+    for best, one, other in zip(exact, found, plain, strict=True):
+        assert one.status is Status.OPTIMAL
+        assert one.certificate.kind == "proved"
+        assert one.certificate.lower_bound <= best.objective * (1 + 1e-12)
+        assert abs(one.objective - best.objective) <= one.certificate.gap
+        # As good as from the vectors themselves, and no further read.
+        assert one.stats.passes == other.stats.passes
+        np.testing.assert_allclose(one.coef, other.coef, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(one.objective, other.objective, rtol=1e-11)
+
+
+def test_what_coordinates_do_not_prove_vectors_may(monkeypatch):
+    X, y, z = linear_game(900, 150, noise=0.3)
+    gammas, own = np.geomspace(1e-2, 10.0, 7), MeasuredSpace.frame
+    plain = solve_path(X, y, z, gammas, solver="krylov")
+
+    def poor(self, targets):
+        frame = own(self, targets)
+        return frame._replace(outside=1e3 * frame.outside + 1e3)
+
+    monkeypatch.setattr(MeasuredSpace, "frame", poor)
+    found = solve_path(X, y, z, gammas, solver="krylov")
+    for one, other in zip(found, plain, strict=True):
+        assert one.status is Status.OPTIMAL
+        assert one.certificate.lower_bound <= other.objective
+        # Without another read.
+        assert one.stats.passes == other.stats.passes
 
 
 @pytest.mark.parametrize("noise", [0.5, 1e-3, 1e-7])

@@ -140,7 +140,7 @@ def test_minima_refined_together_are_those_refined_alone(seed):
                 right.append(grid[k + 1])
                 start = one.evaluate(float(grid[k]), guess=1.0)
                 found = refine(
-                    lambda t, mu, one=one: one.evaluate(t, guess=mu),
+                    lambda t, mu, exactly, one=one: one.evaluate(t, guess=mu),
                     float(grid[k]),
                     float(grid[k + 1]),
                     start,

@@ -234,6 +234,40 @@ def test_bounds_hold_where_rounding_is_amplified(kind, amplified, same):
     assert useful > (20 if amplified < 1e-3 else 5)
 
 
+@pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4])
+def test_what_an_intercept_explains_is_charged_for(amplified):
+    """Theorem 1 with ones: sums of columns are wrong too, and means are made of them."""
+    rng, useful = np.random.default_rng(5), 0
+    for _ in range(100):
+        X, y, z = _true_game(rng)
+        m, n = X.shape
+        X = X + np.linalg.norm(X, axis=0) * rng.uniform(-2, 2, n)
+        y, z = y + rng.uniform(-2, 2) * np.linalg.norm(y), z + rng.uniform(-2, 2)
+        layout, rows = Layout(n, fit_intercept=True), np.column_stack([X, y, z, np.ones(m)])
+        true = reduce_triangle(layout, rows.copy(), Origin(), m)
+        gamma = 10.0 ** rng.uniform(-3, 3)
+        exact = solve_sphere(true.game, gamma)
+        # Every moment is wrong such that the best predictor looks worse than it is.
+        alpha = np.array([exact.alpha])
+        v = true.lift(exact.x / exact.s, 0.0)[:, None]
+        best = np.concatenate(
+            [exact.s * v[:, 0], [-1.0, exact.c], exact.s * true.intercepts(v, alpha)]
+        )
+        sizes = np.linalg.norm(rows, axis=0) * np.sign(best)
+        moment = rows.T @ rows + amplified * np.outer(sizes, sizes)
+        reduction = reduce_moments(layout, moment, Origin(), m)
+        if reduction is None:
+            continue
+        rounding = reduction.game.rounding
+        rounding = replace(rounding, kappa=rounding.kappa + amplified, least=0.0)
+        game = replace(reduction.game, rounding=rounding)
+        found = solve_sphere(game, gamma)
+        bound = dual_bound(game, gamma, found, max(found.value, exact.value) * (1 + 1e-9))
+        assert bound <= exact.value * (1 + 1e-9) + 1e-13 * (true.game.yy + true.game.zz)
+        useful += bound > 0.5 * exact.value
+    assert useful > 20
+
+
 @pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4, 1e-3])
 def test_kernel_bounds_hold_where_rounding_is_amplified(amplified):
     """Theorem 4: products of rows that are wrong by a known amount, more columns than rows."""

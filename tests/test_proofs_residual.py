@@ -5,24 +5,26 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from spgls import Population, Status, certify, solve, solve_path
+from spgls import Actions, Population, Status, certify, solve, solve_path
 from spgls.game.response import learner_loss
-from spgls.matrix import as_matrix
-from spgls.matrix.squares import sum_rounding_down
+from spgls.matrix import RowBlocks, as_matrix
+from spgls.matrix.squares import sum_rounding_down, sum_rounding_one_by_one
 from spgls.population import GroupMoments
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.reduction.exact import reduce_spectral
+from spgls.reduction.rounding import kappa_of_sums
 from spgls.solvers import Spectral
 from spgls.solvers.iterative import curvature, residual
-from spgls.solvers.iterative.by_products import measure_span
-from spgls.solvers.iterative.images import Span
+from spgls.solvers.iterative.by_products import Points, measure_span
+from spgls.solvers.iterative.images import Frame, Span
 from spgls.solvers.iterative.iterate import sphere_problem
 from spgls.solvers.iterative.lowest import floor_of, lowest_pair
 from spgls.solvers.iterative.prove import Prover, Wish
@@ -153,6 +155,20 @@ def test_a_local_optimum_is_not_called_global():
             assert found.objective <= best.objective + 1e-9 * (y @ y)
 
 
+def test_a_pole_is_proved_however_columns_are_turned():
+    """Where multipliers are at a pole, one column may be all that is there or only in part."""
+    b, c = np.array([1, 1, -1, -1] * 2) / 2, np.array([1, -1, -1, 1] * 2) / 2
+    a = np.array([2.0, -2.0] * 4)
+    y, z = np.array([3, 1, 3, 1, -1, -3, -1, -3.0]), np.array([-3, 7, -3, 7, 1, -5, 1, -5.0])
+    apart = solve(np.column_stack([a, b, c]), y, z, 8.0, solver="krylov")
+    turned = np.column_stack([b - a, a + b, c])
+    mixed = solve(turned, y, z, 8.0, feature_cost=[0.5, 0.5, 1.0], solver="krylov")
+    for found in (apart, mixed):
+        assert found.status is Status.SEVERAL_OPTIMA
+        assert found.certificate.kind == "proved"
+        assert found.certificate.relative_gap <= 1e-9
+
+
 def test_a_path_and_its_points_agree():
     X = np.array(
         [[-1.077217416528648, -1.077217416522298], [0.41287005854394326, 0.412870058509589]]
@@ -279,6 +295,10 @@ def test_one_strength_with_rounding_amplified(seed, size, monkeypatch):
     prover = noisy_prover(data, size, rng, monkeypatch)
     for stretch in (1.0, 1.0 + size, 1.3):
         found = prover.fresh.residuals(stretch * best.coef[:, None], np.array([gamma]))
+        A, (targets, _) = data.projected.apply(np.eye(len(found.x))), data.projected_targets
+        true = A.T @ (A @ found.x[:, 0] + targets @ [-1.0, found.c[0]])
+        moved = (1 + 1e-9) * prover.fresh.noisy.columns * found.moved[0]
+        assert (np.abs(found.slope[:, 0] - true) <= moved).all()
         none = np.full(1, np.nan)
         wish = Wish(np.array([np.inf]), 1e-3 * data.loss(data.y), none, np.zeros(1))
         bounds, kinds = prover.bounds(found, wish)
@@ -286,13 +306,13 @@ def test_one_strength_with_rounding_amplified(seed, size, monkeypatch):
         assert bounds.lower[0] <= best.objective * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("bordered", [False, True])
+@pytest.mark.parametrize("kind", ["data", "bordered", "whole frame", "frame"])
 @pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-3])
 @pytest.mark.parametrize("seed", range(20))
-def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
+def test_products_of_a_basis_with_rounding_amplified(seed, size, kind):
     """Each product is wrong by all that is allowed, and so are those with labels and goals."""
     X, y, z, options, rng = told_games(seed)
-    gamma = 10.0 ** rng.uniform(-3, 3)
+    gamma, bordered = 10.0 ** rng.uniform(-3, 3), kind == "bordered"
     best = solve(X, y, z, gamma, **options)
     data = GameData.from_user(X, y, z, **options)
     fresh, problem = Noisy(data, size, rng), sphere_problem(data, gamma)
@@ -331,11 +351,32 @@ def test_products_of_a_basis_with_rounding_amplified(seed, size, bordered):
         noisy.g = problem.g + size * rng.uniform(-1, 1, len(sides)) * sides * (
             rulers.y + rulers.z / 2
         )
-        span = Span(h[:, None], images, sizes, bordered)
-        at = np.array([stretch**2 * alpha]), np.array([gamma])
-        losses, bounds = measure_span(fresh, span, r[:, None], *at, noisy)
-        assert abs(losses.square[0] - true) <= losses.rounding[0]
-        assert bounds.lower[0] <= best.objective * (1 + 1e-12)
+        frame, count = None, 1
+        if "frame" in kind:
+            # A basis that holds all of it, or not; neither quite orthonormal.
+            columns, count = np.column_stack([images, noisy.p_z, noisy.p_y]), 2
+            more = columns if kind == "whole frame" else rng.normal(size=(len(w), 1))
+            more = np.linalg.qr(np.column_stack([Q, more]))[0][:, Q.shape[1] :]
+            basis = np.column_stack([Q, more])
+            basis = basis + size / 10 * rng.uniform(-1, 1, basis.shape) / np.sqrt(basis.size)
+            basis[:, : Q.shape[1]] = Q
+            frame = Frame.of(Q, basis, columns)
+        span = Span(np.tile(h[:, None], count), images, sizes, bordered, frame)
+        at = np.full(count, stretch**2 * alpha), np.full(count, gamma)
+        points = np.full(count, np.linalg.norm(w)), np.full(count, c - s)
+        points = Points(*points, partial(np.tile, r[:, None], count))
+        told = []
+        fresh.best_bound = lambda of, *rest, told=told, **more: (
+            told.append(of) or Noisy.best_bound(fresh, of, *rest, **more)
+        )
+        losses, bounds = measure_span(fresh, span, points, *at, noisy)
+        if kind == "data":
+            given = half * (images @ h) + c * noisy.p_z - noisy.p_y
+            exact = A.T @ (half * (A @ w) + targets @ [-1.0, c])
+            moved = (1 + 1e-9) * rulers.columns * told[0].moved
+            assert (np.abs(given - exact) <= moved).all()
+        assert (abs(losses.square - true) <= losses.rounding).all()
+        assert (bounds.lower <= best.objective * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-3])
@@ -390,6 +431,26 @@ def test_matrices_hold_for_any_coefficients_beside_dependent_columns(few, monkey
             true = pair.T @ (pair - X @ own @ X.T @ pair)
             gap = true - np.array([[yy, yz], [yz, zz]])
             assert np.linalg.eigvalsh(gap)[0] >= -1e-10
+
+
+@pytest.mark.parametrize("basis", [True, False])
+def test_coefficients_that_are_not_finite_prove_nothing_and_spoil_nothing(basis, monkeypatch):
+    monkeypatch.setattr("spgls.reduction.data.takes_basis", lambda work: basis)
+    monkeypatch.setattr("spgls.matrix.solved._FEW", 0)
+    rng = np.random.default_rng(0)
+    X, (y, z) = sp.csr_array(rng.normal(size=(12, 4))), rng.normal(size=(2, 12))
+    data = GameData.from_user(X, y, z, feature_cost=[1.0, 1.0, 1.0, np.inf])
+    # Products that are remembered are where others begin.
+    data.projected.apply(np.ones(3))
+    nus, x = np.array([1.0, 2.0, 3.0]), rng.normal(size=(3, 3))
+
+    def lift(some):
+        own = x.copy()
+        own[:, 1] = np.inf
+        return own, x
+
+    found = matrices_at(Prover(data), nus, lift, 0.0)
+    assert set(found.nu) == {1.0, 3.0}
 
 
 # Sums of many equal terms, each of which is rounded the same way
@@ -447,6 +508,72 @@ def test_rows_with_many_entries_are_added_in_pieces(width, compiled, monkeypatch
     for sum_ in both.ravel():
         # Each prediction is a sum of four terms.
         assert abs(Fraction(float(sum_)) - 4 * true) <= 4 * allowed
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_entries_that_are_stored_in_many_parts_pay_for_each(compiled, monkeypatch):
+    """Sums over pieces of the rows have more terms than rows then."""
+    if compiled:
+        pytest.importorskip("numba", reason="there are no compiled products")
+        compile_small(monkeypatch)
+    m, parts, value = 20_000, 50, 1 / 3
+    stored = np.full(m * parts, value), np.zeros(m * parts, int), parts * np.arange(m + 1)
+    matrix = as_matrix(sp.csr_array(stored, shape=(m, 1)))
+    true = m * parts * Fraction(value) ** 2
+    got = matrix.cross(np.full(m, value))[0]
+    assert abs(Fraction(float(got)) - true) <= sum_rounding_down(matrix) * true
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_many_short_blocks_pay_for_each(rows):
+    """R2 and Theorem 1 presuppose it: sums over blocks are added one by one."""
+    m, value = 60_000, 1 / 3
+    X = np.full((m, 1), value)
+    matrix = RowBlocks([X[at : at + rows] for at in range(0, m, rows)])
+    true, u = m * Fraction(value) ** 2, np.full((m, 1), value)
+    allowed = sum_rounding_down(matrix) * true
+    moments = matrix.moment(u, None, None)
+    for got in (matrix.cross(u), matrix.gram(np.ones(1)), moments):
+        assert all(abs(Fraction(one) - true) <= allowed for one in got.ravel().tolist())
+    kappa = max(kappa_of_sums(m), sum_rounding_one_by_one(matrix))
+    assert all(abs(Fraction(one) - true) <= kappa * true for one in moments.ravel().tolist())
+    # Blocks of some length change nothing.
+    assert RowBlocks([X[:30_000], X[30_000:]]).additions == 0
+
+
+def test_squares_of_sparse_columns_pay_for_every_term():
+    """R3 presupposes it of the entries of squared data."""
+    m, value = 200_000, 1 / 3
+    X, y = sp.csc_array(np.full((m, 1), value)), np.full(m, value)
+    own = Prover(GameData.from_user(X, y, -y)).curvature
+    true = m * Fraction(value) ** 2
+    assert abs(Fraction(float(own._square[0, 0])) - true) <= own._unit * true
+    assert abs(Fraction(float(own._p_z[0])) + true) <= own._unit * true
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_squares_pay_for_columns_that_were_combined(seed):
+    """R3: actions that nearly replace each other leave few digits of what they combine."""
+    rng, near = np.random.default_rng(seed), 2.0**-22
+    moves = np.array([[1.0, 1.0], [1.0, 1.0 + near]])
+    X = rng.normal(size=(9, 2)) @ moves
+    data = GameData.from_user(X, *rng.normal(size=(2, 9)), feature_cost=Actions(moves))
+    prover = Prover(data)
+    # What it does to v = Rw, R the triangular factor in the library's own coordinates.
+    change, price = data.layout.coordinates.change, data.layout.price
+    inverse = [[Fraction(one) for one in row] for row in change.inwards(np.eye(2)).tolist()]
+    (a, b), (c, d) = inverse
+    det = a * d - b * c
+    E = [[d / det, -b / det], [-c / det, a / det]]
+    rows = [[Fraction(one) for one in row] for row in X.tolist()]
+    columns = [[sum(x * e[j] for x, e in zip(row, E, strict=True)) for row in rows] for j in (0, 1)]
+    lengths = prover.fresh.rulers.columns
+    for i in range(2):
+        for j in range(2):
+            true = sum(p * q for p, q in zip(columns[i], columns[j], strict=True))
+            wrong = abs(Fraction(float(prover.curvature._square[i, j])) - true)
+            assert wrong <= prover.curvature._unit * lengths[i] * lengths[j]
+    assert (price == 1.0).all()
 
 
 def test_certify_believes_no_sum_of_equal_terms_beyond_its_rounding(monkeypatch):

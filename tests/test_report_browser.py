@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 
 import numpy as np
@@ -73,9 +74,12 @@ def reports(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def visit(browser, reports):
-    """Open a report, and in the end see that nothing went wrong on it."""
+@contextlib.contextmanager
+def visits(browser, folder, allowed=()):
+    """Open pages of a folder without a network, and in the end see that nothing went wrong.
+
+    Messages of the kinds that are allowed, such as "log", may be said on the console.
+    """
     contexts, said, asked = [], [], []
 
     def run(name, width=1100, scheme="light"):
@@ -84,17 +88,24 @@ def visit(browser, reports):
         )
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
+        page.on("console", lambda told: told.type in allowed or said.append(told.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
-        page.goto((reports / f"{name}.html").as_uri())
+        page.goto((folder / f"{name}.html").as_uri())
         return page
 
-    yield run
+    yield run, contexts, asked
     for context in contexts:
         context.close()
     assert said == []
     assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+@pytest.fixture
+def visit(browser, reports):
+    """Open a report, which needs no other file."""
+    with visits(browser, reports) as (run, contexts, asked):
+        yield run
     assert len([url for url in asked if url.startswith("file:")]) == len(contexts)
 
 

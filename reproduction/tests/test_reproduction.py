@@ -577,7 +577,7 @@ class TestTables:
             if r.cell.method == "ltrsr"
         ]
         text = "\n".join(fastest_section(Results((*invented.records, *ours), {})))
-        assert "In 3 of 9 rows" in text
+        assert "Yes in 3 of 9 rows" in text
         assert "| dense-0.1 | 9 | 3 | LTRSR 6 (krylov takes up to 2 times as long) |" in text
         assert "In the other 6 it takes at most 2 times as long. In 6 of these 6 it reads" in text
         assert fastest_section(invented) == []

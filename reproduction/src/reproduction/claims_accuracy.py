@@ -67,8 +67,9 @@ def _more_accurate(results: Results) -> Verdict | None:
         "LTRSR is more accurate than SOCP: its objective is never larger.",
         "Appendix C.1",
         HOLDS if share == 1.0 else CAVEAT if share > 0.5 else FAILS,
-        f"Its objective is smaller in {100 * share:.0f}% of {len(errors)} games: here the point is "
-        "recovered from SOCP's multiplier, whose error counts squared.",
+        f"Its objective is smaller in {100 * share:.0f}% of {len(errors)} games: our SOCP "
+        "computes its answer from the multiplier, and an error of the multiplier enters the "
+        "objective only squared.",
     )
 
 
@@ -120,8 +121,9 @@ def _curves(results: Results) -> Verdict | None:
         "Under attack the game has a smaller error on held-out rows than least squares and ridge.",
         "Wang et al. 2021",
         HOLDS if least == total else CAVEAT if least > total / 2 else FAILS,
-        f"It has at {least} of {total} gammas, against a ridge tuned for the attack; a line "
-        f"through the goals alone, without any feature, does better at {alone}.",
+        f"Its error is smaller at {least} of {total} gammas, and the ridge here is tuned for the "
+        "attack. But a regression of the labels on the goals, without any feature, has a still "
+        f"smaller error at {alone} of them.",
     )
 
 

@@ -34,9 +34,9 @@ def fastest_section(results: Results) -> list[str]:
     if not total:
         return []
     lines = [
-        "## Is krylov the fastest column?",
+        "## Is krylov the fastest method?",
         "",
-        f"In {total - len(lost)} of {total} rows of the tables below. {_why(lost)}".rstrip(),
+        f"Yes in {total - len(lost)} of {total} rows of the tables below. {_why(lost)}".rstrip(),
         "",
         markdown_table(["experiment", "rows", "krylov fastest", "who else, how often"], rows),
     ]
@@ -95,8 +95,8 @@ def _why(lost: list[_Race]) -> str:
         parts.append(
             f"In {len(short)} others it takes less than {number(1e3 * SHORT)} ms, and at most "
             f"{_most(short)} times as long as the fastest. Such a short solve is mostly fixed work "
-            "around the arithmetic, and reading little data costs next to nothing, so krylov gains "
-            "nothing by reading it less often."
+            "around the arithmetic. To read little data costs next to nothing, so it does not help "
+            "krylov that it reads the data less often."
         )
     if long:
         less = sum(race.reads_less for race in long)

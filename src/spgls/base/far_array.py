@@ -20,7 +20,7 @@ from spgls.base.devices import Place
 __all__ = ["LONG", "FarArray", "far_of", "side_by_side"]
 
 #: Rows from which on bringing numbers to the host takes longer than starting work on the device.
-LONG = 2**16
+LONG = 2**17
 
 #: What NumPy's functions are called on the device: operators, or functions of the standard.
 _OPERATORS: dict[str, Callable[..., Any]] = {

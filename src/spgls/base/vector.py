@@ -12,8 +12,8 @@ from spgls.base.types import Array, Vector
 __all__ = ["dot", "leading_bits", "norm", "squares"]
 
 
-#: Entries of a piece that BLAS multiplies in the calling thread.
-_PIECE = 8192
+#: Entries of a piece that BLAS multiplies in the calling thread, and pieces that are few.
+_PIECE, _FEW = 8192, 4
 
 
 def dot(a: Vector, b: Vector) -> float:
@@ -24,6 +24,12 @@ def dot(a: Vector, b: Vector) -> float:
     """
     if len(a) <= _PIECE or not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return float(a.dot(b))
+    if len(a) <= _FEW * _PIECE:
+        # One by one they are sooner done than told.
+        total = 0.0
+        for at in range(0, len(a), _PIECE):
+            total += float(a[at : at + _PIECE].dot(b[at : at + _PIECE]))
+        return total
     even = len(a) - len(a) % _PIECE
     pieces = a[:even].reshape(-1, _PIECE), b[:even].reshape(-1, _PIECE)
     return float(_inner_products(*pieces).sum()) + float(a[even:].dot(b[even:]))

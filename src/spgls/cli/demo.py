@@ -160,9 +160,7 @@ class DemoResult:
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0\nall honest", "¼", "½", "¾", "1\nall react"])
         ax.set_xlabel("share of strategic people")
         ax.set_ylabel("mean squared error (1 = predicting the mean)")
-        ax.set_title(
-            "Error on held-out people, some of whom want a score of at least 250", loc="left"
-        )
+        ax.set_title("Error on held-out people, who want a score of at least 250", loc="left")
         ax.grid(alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)
         return ax

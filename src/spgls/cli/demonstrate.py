@@ -71,13 +71,13 @@ def _show(console: Console, result: DemoResult) -> None:
     console.print(table)
     text = (
         f"R2 on held-out rows of {result.patients} diabetes patients, 10-fold. Everyone would like "
-        "a score of at least 250, and against least squares would get half-way there (gamma = "
-        f"{result.gamma:.3g}).\n"
-        "  honest    rows as they are\n"
-        "  attacked  rows after everyone changed their own, as far as that pays off\n"
-        "  gap       how far a fit can be from the global optimum, in units of R2\n"
-        "'y from z alone' reads the label off the goal and never sees the data; honest people show "
-        "no goal."
+        "a score of at least 250. If least squares were published, they would close half of the "
+        f"gap between their score and 250 (gamma = {result.gamma:.3g}).\n"
+        "  honest         nobody changes their data\n"
+        "  attacked       everybody changes their data, as far as it pays off\n"
+        "  certified gap  how much R2 a better linear model could gain at most\n"
+        "'y from z alone' predicts from what people want, and sees no features. It needs the "
+        "goals, which only strategic people reveal."
     )
     console.print(text, markup=False, highlight=False)
 

@@ -212,7 +212,7 @@ class PathDisplay(Display):
             in_metric(error, metric, variance)
             for error in (self.honest, self.attacked, self.from_goal)
         )
-        lines = (("on honest rows", honest, HONEST), ("on moved rows", attacked, ATTACKED))
+        lines = (("on honest rows", honest, HONEST), ("on attacked rows", attacked, ATTACKED))
         for label, values, colour in lines:
             ax.plot(self.gammas, values, **({"color": colour, "label": label} | kw))
         ax.axhline(alone, label="y from z alone", **GOAL)

@@ -183,7 +183,7 @@ class TradeoffDisplay(Display):
         (ax,) = open_axes(ax)
         kinds = (
             ("on honest rows", honest, HONEST, "o"),
-            ("on moved rows", attacked, ATTACKED, "s"),
+            ("on attacked rows", attacked, ATTACKED, "s"),
         )
         for label, values, colour, marker in kinds:
             style = {"color": colour, "marker": marker, "markersize": 4.0, "label": label}

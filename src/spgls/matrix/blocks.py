@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.base.validation import describe
 from spgls.matrix.convert import as_matrix
-from spgls.matrix.pieces import Rows, chosen_rows, cuts, rows_within
+from spgls.matrix.pieces import MOMENT_ROWS, Rows, chosen_rows, cuts, rows_within
 from spgls.matrix.protocol import Matrix, RowMap
 from spgls.matrix.row_step import on_rows
 from spgls.matrix.squares import column_squares, longest_row, longest_sum
@@ -72,6 +73,23 @@ class BlockedMatrix(ABC):
 
         Rows are anything that :func:`~spgls.matrix.as_matrix` takes.
         """
+
+    @property
+    def additions(self) -> int:
+        """Additions that a term of a sum over the rows goes through, where blocks are short.
+
+        Sums over blocks are added one by one. Blocks of some length are few, and nothing beside
+        what happens within them: then zero. So it is where blocks are added up elsewhere.
+        """
+        if self.elsewhere:
+            return 0
+        if "_lengths" not in self.__dict__:
+            for _ in self._matrices():
+                pass
+        count, longest = self.__dict__["_lengths"]
+        if MOMENT_ROWS * count <= self.shape[0]:
+            return 0
+        return int(count + min(longest, MOMENT_ROWS + 16 * sqrt(longest) + longest / 200))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -201,7 +219,7 @@ class BlockedMatrix(ABC):
 
     def _matrices(self) -> Iterator[tuple[slice, Matrix]]:
         """Blocks as matrices, in order and complete."""
-        (m, n), at = self.shape, 0
+        (m, n), at, count, longest = self.shape, 0, 0, 0
         for rows, block in self.blocks():
             if rows.start == rows.stop:
                 continue
@@ -213,8 +231,10 @@ class BlockedMatrix(ABC):
                 )
             yield rows, matrix
             at = rows.stop
+            count, longest = count + 1, max(longest, matrix.shape[0])
         if at != m:
             raise ValueError(f"blocks must have {m} rows together, as shape says; got {at}.")
+        self.__dict__["_lengths"] = count, longest
 
     def _examples(self) -> Iterable[Matrix]:
         """Blocks that stand for all."""

@@ -38,8 +38,12 @@ class Bordered(NamedTuple):
 class Begun(Protocol):
     """Products that are under way."""
 
-    def cross(self) -> tuple[Array, Vector]:
-        """``A'`` of both targets, and squared lengths of the columns."""
+    def cross(self) -> tuple[Array, Vector | None]:
+        """``A'`` of both targets, and squared lengths of the columns where they came with it."""
+        ...
+
+    def total(self) -> float:
+        """Sum of the squares of all entries."""
         ...
 
     def product(self, told: Bordered, v: Vector) -> Vector | None:

@@ -83,6 +83,11 @@ class ChangedMatrix(BlockedMatrix):
         return longest_row(self.matrix)
 
     @property
+    def additions(self) -> int:
+        """As the data."""
+        return int(getattr(self.matrix, "additions", 0))
+
+    @property
     def work(self) -> Work:
         """As the data."""
         return self.matrix.work

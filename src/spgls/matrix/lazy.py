@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from scipy.linalg import qr
 
 from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.bordered import Begun, Bordered, begun_of
-from spgls.matrix.pieces import block_length
+from spgls.matrix.pieces import block_length, in_pieces, sum_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
 from spgls.matrix.squares import (
@@ -92,7 +94,11 @@ class ScaledMatrix:
         Where :meth:`begin_krylov` began with these targets, that is under way.
         """
         if self._begun is not None:
-            product, self.squares = self._begun.cross()
+            product, squares = self._begun.cross()
+            if squares is not None:
+                self.squares = squares
+            # Only data as it is can begin.
+            self.size = sqrt(self._begun.total())
             self._begun = None
             return product
         if "squares" in self.__dict__:
@@ -202,7 +208,8 @@ class ProjectedMatrix:
 
     def cross(self, u: Array) -> Array:
         """``A' P u``."""
-        return np.asarray(self.matrix.cross(u) - self.overlap @ (self.basis.T @ u))
+        along = in_pieces(self.basis, u, sum_length(len(u)))
+        return np.asarray(self.matrix.cross(u) - self.overlap @ along)
 
     def measured_cross(self, u: Array) -> Array:
         """``A' P u``; lengths of columns came with the product that made this."""

@@ -158,7 +158,8 @@ class SolvedProjection:
         """
         if not least > 0.0:
             return np.inf
-        leak = self.leak + self.columns.down
+        # A result is no longer than what was projected and what is left along the columns.
+        leak = self.leak + self.columns.down * (1.0 + self.leak / least)
         return self.columns.across * (1.0 + self.stretch) + leak / least
 
     def split(self, t: Array, start: Array | None = None) -> tuple[Array, Array]:
@@ -260,7 +261,8 @@ class SolvedProjection:
         if self.size > FACTORISED:
             return 0.0
         m, k = self.columns.shape
-        error = 2 * k * square_unit(m, k) + 4 * k * EPS
+        # Of sparse columns, entries are added one by one, and the square is wrong by that too.
+        error = 2 * k * square_unit(m, k) + 4 * k * EPS + float(np.sqrt(k)) * self.columns.down
         with all_blas_threads():
             if self._lowest > _CLEAR:
                 single = self.columns.in_single(self._scale)

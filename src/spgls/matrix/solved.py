@@ -10,7 +10,7 @@ from scipy.linalg import lstsq
 from spgls.base.types import Array
 from spgls.matrix.eliminated import EliminationError, eliminated
 from spgls.matrix.lazy import ScaledMatrix
-from spgls.matrix.pieces import block_length
+from spgls.matrix.pieces import block_length, in_pieces, sum_length
 from spgls.matrix.projection import SolvedProjection
 
 __all__ = ["SolvedMatrix"]
@@ -78,7 +78,7 @@ class SolvedMatrix:
     def cross(self, u: Array) -> Array:
         """``A' P u``."""
         if self._kept is not None:
-            return np.asarray(self._kept.T @ u)
+            return in_pieces(self._kept, u, sum_length(len(u)))
         return self.matrix.cross(self.projection.apply(u))
 
     def measured_cross(self, u: Array) -> Array:
@@ -88,7 +88,9 @@ class SolvedMatrix:
     def gram(self, v: Array) -> Array:
         """``A' P A v``."""
         t = self.apply(v)
-        return np.asarray(self.matrix.cross(t) if self._kept is None else self._kept.T @ t)
+        if self._kept is None:
+            return self.matrix.cross(t)
+        return in_pieces(self._kept, t, sum_length(len(t)))
 
     def square(self) -> Array:
         """``A'PA`` itself: by elimination where the free columns can be factorised.

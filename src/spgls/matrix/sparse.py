@@ -150,7 +150,7 @@ class SparseMatrix(InMemory):
         width = n + extra.shape[1]
         if self._by_rows and self.values.nnz > _NEARLY_DENSE * m * n:
             # A panel, the rows it is made from and the buffer it goes to share one block.
-            rows = min(m, block_length(3 * width, at_least=128))
+            rows = min(m, block_length(3 * width, at_least=256))
             panels = (panel for _, panel in self.row_panels(rows))
             return panel_moment(panels, rows, extra, weight, shift)
         inner, outer = self._split(shift)
@@ -224,7 +224,14 @@ class SparseMatrix(InMemory):
         if rows == m:
             return int(self._stored(distinct=False).max(initial=0))
         # Within a piece, and then over the pieces of each thread and over threads.
-        return rows + len(self._cuts) + _THREADS
+        return rows + self._parted + len(self._cuts) + _THREADS
+
+    @property
+    def _parted(self) -> int:
+        """Most entries of a column beyond one for each place, where entries are stored in parts."""
+        if self.values.has_canonical_format:
+            return 0
+        return int((self._stored(distinct=False) - self._stored(distinct=True)).max(initial=0))
 
     @cached_property
     def _at_once(self) -> int:

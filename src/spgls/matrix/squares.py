@@ -50,13 +50,19 @@ def sum_rounding_in_pieces(count: int) -> float:
 
 
 def sum_rounding_down(matrix: Matrix) -> float:
-    """The same of sums over the rows of a matrix: in pieces, but for entries of sparse data."""
+    """The same of sums over the rows of a matrix: in pieces, but for what is added one by one."""
     return max(sum_rounding_in_pieces(matrix.shape[0]), sum_rounding_one_by_one(matrix))
 
 
 def sum_rounding_one_by_one(matrix: Matrix) -> float:
-    """The same where entries of a column are added one by one, as those of sparse data; else 0."""
-    return sum_rounding(longest_sum(matrix)) if matrix.work.by_index else 0.0
+    """The same where entries of a column are added one by one, as those of sparse data; else 0.
+
+    So are the sums over many short blocks of rows.
+    """
+    if matrix.work.by_index:
+        return sum_rounding(longest_sum(matrix))
+    added = int(getattr(matrix, "additions", 0))
+    return sum_rounding(added) if added else 0.0
 
 
 def column_squares(matrix: Matrix, weight: Vector | None, shift: Vector | None) -> Vector:

@@ -85,14 +85,14 @@ def _next(here: Section, step: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def refine(
-    evaluate: Callable[[float, float], Section], left: float, right: float, here: Section
+    evaluate: Callable[[float, float, bool], Section], left: float, right: float, here: Section
 ) -> Section:
     """A minimum in a bracket, from a point in it.
 
     Parameters
     ----------
     evaluate : callable
-        The loss at ``t``, from a guess of the multiplier.
+        The loss at ``t``, from a guess of the multiplier; exactly, or well enough for a step.
     left, right : float
         Ends of the bracket.
     here : Section
@@ -104,13 +104,14 @@ def refine(
         kink.note(here)
         if ended:
             return here
-        if not bracket.newton and kink.between:
+        jumps = not bracket.newton and kink.between
+        if jumps:
             if kink.found:
                 return kink.high
             step = log(kink.meet() / here.t)
-        here = evaluate(*_next(here, step))
+        here = evaluate(*_next(here, step), jumps)
     # Steps used up at the foot of a flat stretch: the last point on it.
-    return evaluate(bracket.right, here.mu) if here.slope < -here.noise else here
+    return evaluate(bracket.right, here.mu, True) if here.slope < -here.noise else here
 
 
 class _Kink:

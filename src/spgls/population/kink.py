@@ -7,7 +7,7 @@ either side that points of a grid may miss.
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, isclose
 
 import numpy as np
 
@@ -20,7 +20,9 @@ __all__ = ["cancelling", "points_around"]
 _ALIKE = 0.2
 #: Where to look on either side of a kink, in log t.
 _OFFSETS = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3])
-_HALVINGS = 50
+_HALVINGS = 30
+#: Levels that differ by less than this share are one.
+_SAME = 1e-12
 
 
 def cancelling(sections: Sections) -> list[float]:
@@ -28,11 +30,14 @@ def cancelling(sections: Sections) -> list[float]:
     _, z, delta = sections.base
     products = np.array([z * z, z * delta, delta * delta])
     weights = np.array([sections.d, np.ones_like(sections.d), 1.0 / sections.d])
-    return [
-        -zd / dd
-        for zz, zd, dd in weights.dot(products.T).tolist()
-        if zd < 0.0 and zd * zd > (1.0 - _ALIKE) * zz * dd > 0.0 and -zd > dd
-    ]
+    levels: list[float] = []
+    for zz, zd, dd in weights.dot(products.T).tolist():
+        if zd < 0.0 and zd * zd > (1.0 - _ALIKE) * zz * dd > 0.0 and -zd > dd:
+            level = -zd / dd
+            # Of a single column all are the same.
+            if not any(isclose(level, other, rel_tol=_SAME) for other in levels):
+                levels.append(level)
+    return levels
 
 
 def points_around(sections: Sections, t: Vector) -> Vector:

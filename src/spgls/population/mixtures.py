@@ -29,20 +29,18 @@ _Change: TypeAlias = tuple[Numbers, Numbers]
 class _Answers(NamedTuple):
     """Best answers to mixtures.
 
-    Averages over the groups; ``s`` and ``c`` of the groups; multipliers; losses against the
-    mixtures, the ridge aside. Then how much larger losses against each population are, and their
-    rounding, populations first; and ``A`` and ``B``. The rest is what answers turn by: inverses,
-    coefficients, gradients of ``A`` and ``B``, and the curvature of the free part and its ``p/a``.
+    Averages over the groups; multipliers; losses against the mixtures, the ridge aside; ``A`` and
+    ``B``, and sizes of the terms of each. The rest is what answers turn by: inverses, coefficients,
+    gradients of ``A`` and ``B``, and the curvature of the free part and its ``p/a``.
     """
 
     m: Moments
-    left: tuple[Array, Array]
     mu: Numbers
     value: Numbers
-    over: Array
-    noise: Array
     by_a: Numbers
     by_p: Numbers
+    size_a: Numbers
+    size_p: Numbers
     inverse: Array
     v: Array
     turn_a: Array
@@ -120,19 +118,45 @@ class Chain:
         return Links(*(np.array([part], dtype=float) for part in found))
 
     def _look(self, t: Numbers, place: Numbers, guess: Numbers | None) -> Links:
-        here = self._answers(t, place, guess)
-        first, rise, noise = self._link(here, place)
-        step, (s, c) = self._steps[first], here.left
-        change = _differences(step, s, c)
+        here, links = self._answers(t, place, guess), self._changes(t)
+        by_a, by_p = column(here.by_a), column(here.by_p)
+        rises = links[0] * by_a + links[1] * by_p
+        first, rise = self._link(rises, place)
+        a, p, a1, p1 = (_of(part, first) for part in links)
+        noise = abs(a) * here.size_a + abs(p) * here.size_p + here.value
         # How a and p, and their changes along the link, drift in log t: as the mixture turns with
         # t, that adds to the second derivative.
-        steep, cross = here.bends(change, (-2.0 * here.m.bend, -here.m.u), t)
-        sc = s * c
-        cross = cross - 2.0 * inner(sc * s, step) * here.by_a - inner(sc, step) * here.by_p
+        m, drift = here.m, (-2.0 * here.m.bend, -here.m.u)
+        slope = drift[0] * here.by_a + drift[1] * here.by_p
+        slope = slope + self._sections.ridge * t - (here.mu - self._sections.lowest) * m.tau
+        steep, cross = here.bends((a, p), drift, t)
+        cross = cross + a1 * here.by_a + p1 * here.by_p
         turns = (place > first) & (place < first + 1) & (steep < 0.0)
         rate = either(turns, cross / either(turns, -steep, 1.0), 0.0)
-        over, bend = here.over.max(axis=0), cross * rate
-        return Links(here.mu, here.value, over, bend, rate, rise, steep, noise, first + 0.0 * rise)
+        over, bend, first = self._over(rises, place), cross * rate, first + 0.0 * rise
+        found = here.mu, here.value, over, slope, bend, rate, rise, steep, 8 * EPS * noise, first
+        return Links(*found, a / m.a)
+
+    def _changes(self, t: Numbers) -> Array:
+        """Changes of ``a`` and ``p`` along every link, and derivatives of these in ``log t``."""
+        s, c = left_by(column(t), self._gammas)
+        sc = s * c
+        changes = np.array([s * s, s, -2.0 * s * sc, -sc]).dot(self._steps.T)
+        near = c.max(axis=-1) < 0.5
+        if np.count_nonzero(near):
+            # Shares of a step sum to zero: close to one, s and its square are told apart by what
+            # they lack.
+            lacks = np.array([-c * (1.0 + s), -c]).dot(self._steps.T)
+            changes[:2] = np.where(column(near), lacks, changes[:2])
+        return np.asarray(changes)
+
+    def _over(self, rises: Array, place: Numbers) -> Numbers:
+        """How much larger the largest loss against one of the populations is."""
+        links = np.arange(self.links)
+        gone = np.minimum(np.maximum(column(place) - links, 0.0), 1.0)
+        # To each population by way of the links between.
+        ways = [inner((links < k) - gone, rises) for k in range(self.links + 1)]
+        return np.max(ways, axis=0)
 
     def _first(self, place: Numbers) -> Numbers:
         """Where the links of places begin."""
@@ -140,20 +164,19 @@ class Chain:
             return np.minimum(place.astype(int), self.links - 1)
         return min(int(place), self.links - 1)
 
-    def _link(self, here: _Answers, place: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """Along which link of the chain the loss grows, how fast, and rounding of that."""
+    def _link(self, rises: Array, place: Numbers) -> tuple[Numbers, Numbers]:
+        """Along which link of the chain the loss grows, and how fast."""
         first = self._first(place)
-        rise = np.choose(first + 1, here.over) - np.choose(first, here.over)
+        rise = _of(rises, first)
         if self.links > 1:
             # At a population in the middle: back, if that rises, and more than onwards.
             behind = either(first > 0, first - 1, 0)
-            back = np.choose(behind, here.over) - np.choose(first, here.over)
+            back = -_of(rises, behind)
             turn = (place == first) & (first > 0) & (back > either(rise > 0.0, rise, 0.0))
             first, rise = either(turn, behind, first), either(turn, -back, rise)
         # Off the ends of a link there is nothing to gain.
         ends = (place == first) & (rise < 0.0) | (place == first + 1) & (rise > 0.0)
-        noise = np.choose(first, here.noise) + np.choose(first + 1, here.noise)
-        return first, either(ends, 0.0 * rise, rise), noise
+        return first, either(ends, 0.0 * rise, rise)
 
     def _answers(self, t: Numbers, place: Numbers, guess: Numbers | None) -> _Answers:
         """The best answers to mixtures, and their losses against every population."""
@@ -170,25 +193,15 @@ class Chain:
         along = residual.dot(delta) - outside_d
         alpha = m.a**0.5
         beta = m.p / alpha
-        by_a = (loss + 2.0 * beta * along + m.e * sections.apart) / m.a
-        by_p = -2.0 * (along + beta * sections.apart) / alpha
-        s, c = left_by(column(t), self._gammas)
-        first = self._first(place)
-        part = column(place - first)
-        # Differences from the mixture, by those along the links: no share is subtracted twice.
-        mixed = (1.0 - part) * self._shares[first] + part * self._shares[first + 1]
-        apart = [_differences(one - mixed, s, c) for one in self._shares]
-        value = m.spread * sections.apart + loss
-        sizes = np.array([abs(a * by_a) + abs(p * by_p) for a, p in apart])
+        side, fixed = 2.0 * beta * along, m.e * sections.apart
         return _Answers(
             m=m,
-            left=(s, c),
             mu=mu,
-            value=value,
-            over=np.array([a * by_a + p * by_p for a, p in apart]),
-            noise=8 * EPS * (sizes + value),
-            by_a=by_a,
-            by_p=by_p,
+            value=m.spread * sections.apart + loss,
+            by_a=(loss + side + fixed) / m.a,
+            by_p=-2.0 * (along + beta * sections.apart) / alpha,
+            size_a=(loss + abs(side) + fixed) / m.a,
+            size_p=2.0 * (abs(along) + beta * sections.apart) / alpha,
             inverse=w / column(m.a),
             v=x * w / column(alpha),
             turn_a=sections.sigma * (residual + column(beta) * delta) / column(alpha),
@@ -198,10 +211,8 @@ class Chain:
         )
 
 
-def _differences(shares: Array, s: Array, c: Array) -> _Change:
-    """Differences of ``a`` and ``p`` by those of shares, which sum to zero."""
-    near = c.max(axis=-1) < 0.5
-    # Close to one, s and its square are told apart by what they lack.
-    a = either(near, -inner(c * (1.0 + s), shares), inner(s * s, shares))
-    p = either(near, -inner(c, shares), inner(s, shares))
-    return a, p
+def _of(links: Array, which: Numbers) -> Numbers:
+    """What belongs to one link, or to one in each row."""
+    if links.ndim == 1:
+        return float(links[which])
+    return links[np.arange(len(links)), which]

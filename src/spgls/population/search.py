@@ -31,6 +31,9 @@ _SLACK = 1e-2
 _FAR = 1e10
 #: No gap below this, in units of |y|^2, is asked for: rounding would not show it.
 FLOOR = 1e-12
+#: Cells whose least loss seems to be this much above the best, in units of |y|^2, are left to the
+#: proof.
+_HOPELESS = 1e-6
 #: Where cells of the grid are looked into.
 _INSIDE = (0.25, 0.5, 0.75)
 
@@ -64,6 +67,11 @@ class Search:
         self.steps += t.size if isinstance(t, np.ndarray) else 1
         return self.sections.evaluate(t, tol, guess)
 
+    def _step_to(self, t: float, guess: float) -> Section:
+        """The same at a single one, well enough for a step of Newton's method."""
+        self.steps += 1
+        return self.sections.step_to(t, guess)
+
     def run(self) -> None:
         """Find the smallest of the global minima that the grid shows."""
         if self.sections.yy == 0.0:
@@ -95,8 +103,12 @@ class Search:
         # A slope within rounding counts as the far side, so that of a flat stretch of minima the
         # smallest is found.
         right = coarse.slope >= -coarse.noise
-        for i in (right[1:] > right[:-1]).nonzero()[0].tolist():
-            self._enter(coarse, i)
+        cells = (right[1:] > right[:-1]).nonzero()[0]
+        floor = _floors(coarse, cells)
+        order = floor.argsort(kind="stable")
+        for i, least in zip(cells[order].tolist(), floor[order].tolist(), strict=True):
+            if not least > self.best_value + _HOPELESS * self.sections.yy:
+                self._enter(coarse, i)
         i = int(coarse.value.argmin())
         if coarse.value[i] < self.best_value - self.noise(self.best_value):
             # Not exact, perhaps not a minimum, but it may be better than what was found.
@@ -113,7 +125,7 @@ class Search:
         if f < 0.0 < f_right and min(df, df_right, mu, mu_right) > 0.0:
             width = log(right / left)
             part, rise = cubic_root(f, f_right, width * df, width * df_right)
-            here = self.evaluate(left * exp(part * width), guess=mu * (mu_right / mu) ** part)
+            here = self._step_to(left * exp(part * width), mu * (mu_right / mu) ** part)
             smooth = abs(here.slope) < 0.1 * (f_right - f)
             if smooth and 0.5 * rise < width * here.curvature < 2.0 * rise:
                 self._refine(left, right, here)
@@ -147,7 +159,10 @@ class Search:
     def _refine(self, left: float, right: float, here: Section) -> None:
         """Offer the minimum that a bracket holds, from a point in it."""
         ends = left * (1.0 - _SLACK), right * (1.0 + _SLACK)
-        self._offer(refine(lambda t, mu: self.evaluate(t, guess=mu), *ends, here))
+        self._offer(refine(self._advance, *ends, here))
+
+    def _advance(self, t: float, mu: float, exactly: bool) -> Section:
+        return self.evaluate(t, guess=mu) if exactly else self._step_to(t, mu)
 
     def _look_far(self) -> None:
         """Where the loss falls towards infinity, return the smallest norm that comes close."""
@@ -234,6 +249,16 @@ def expected_range(sections: Sections, infinity: Numbers) -> tuple[Numbers, Numb
 
 def _length(x: Vector) -> float:
     return sqrt(x.dot(x))
+
+
+def _floors(coarse: Section, cells: np.ndarray) -> Vector:
+    """What the loss in cells of a grid may fall to: twice as deep as the tangents at their ends."""
+    after = cells + 1
+    width = np.log(coarse.t[after] / coarse.t[cells])
+    left, right = coarse.value[cells], coarse.value[after]
+    fall, rise = -coarse.slope[cells], coarse.slope[after]
+    meet = (left * rise + right * fall - rise * fall * width) / (rise + fall)
+    return np.asarray(2.0 * meet - np.fmin(left, right))
 
 
 def _hidden_turns(coarse: Section, width: float) -> Vector:

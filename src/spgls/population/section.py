@@ -288,6 +288,10 @@ class Sections:
         ]
         return _joined(*parts)
 
+    def step_to(self, t: float, guess: float) -> Section:
+        """The same at a single ``t``, well enough for Newton's method: exactly."""
+        return self.evaluate(t, EXACT, guess)
+
     def _evaluate(self, t: Numbers, tol: float, guess: Numbers | None) -> Section:
         single = not isinstance(t, np.ndarray)
         m = self.groups.at(t)

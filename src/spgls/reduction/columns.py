@@ -131,7 +131,11 @@ def reduce_moments(
     if same:
         kept[k + 1] = kept[k]
         kept[:, k + 1] = kept[:, k]
-    reach = sizes_with_free(layout, summed[: n + 2], free_map)
+    wrong = summed[: n + 2]
+    if account is None and layout.fit_intercept:
+        # What ones explain is a square of sums, each with the rounding of its own.
+        wrong = wrong + np.abs(moment[-1, : n + 2]) / np.sqrt(moment[-1, -1])
+    reach = sizes_with_free(layout, wrong, free_map)
     blur = layout.blur(scale)
     scale = scale[layout.changeable]
     if layout.price is not None:

@@ -341,6 +341,11 @@ class GameData:
         """Whether there is nothing to project, and no weight."""
         return self.weight is None and not (self.layout.fit_intercept or len(self.layout.immutable))
 
+    @property
+    def plain(self) -> bool:
+        """Whether the sphere problem is on data as it is: no weights, costs or intercept."""
+        return self._plain and self.layout.cost is None
+
     @cached_property
     def _projected(self) -> _Projected:
         """Labels and goals after projection, with all that is asked of them."""

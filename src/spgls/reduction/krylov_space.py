@@ -78,7 +78,7 @@ class KrylovSpace:
         self._last = 0
         # Products of the first columns, stored after a restart only.
         self._head: Array | None = None
-        self._next, self._starts = _begin(starts)
+        self._next, self._starts = _start_columns(starts)
         self._coupling: Array = np.zeros((self._next.shape[1], 0))
         self._past: Array = np.zeros((0, 0))
 
@@ -331,18 +331,18 @@ class KrylovSpace:
         self._Q, self._T = Q, T
 
 
-def _begin(starts: Array) -> tuple[Array, Array]:
-    """Orthonormal columns with the span of the start columns, and their coordinates."""
-    if starts.shape[1] == 1:
-        # What is no number, or has no length, is no start.
+def _start_columns(starts: Array) -> tuple[Array, Array]:
+    """An orthonormal basis of start columns, and their coordinates in it."""
+    w = starts.shape[1]
+    if w == 1:
         length = norm(starts[:, 0])
         if not 0.0 < length < inf:
             return starts[:, :0], np.zeros((0, 1))
         return starts / length, np.array([[length]])
     lengths = _lengths(starts)
     unit = np.divide(starts, lengths, out=np.zeros_like(starts), where=lengths > 0.0)
-    columns, _ = _orthonormal(unit, np.full(len(lengths), _SAME_START))
-    return columns, columns.T @ starts
+    found, _ = _orthonormal(unit, np.full(w, _SAME_START))
+    return found, found.T @ starts
 
 
 def _lengths(W: Array) -> Vector:
@@ -373,7 +373,7 @@ def _orthonormal(W: Array, floor: Vector) -> tuple[Array, Array]:
     if w == 0:
         return W, np.zeros((0, 0))
     if w == 1:
-        length = float(np.sqrt(W[:, 0] @ W[:, 0]))
+        length = norm(W[:, 0])
         if length <= floor[0]:
             return W[:, :0], np.zeros((0, 1))
         return W / length, np.array([[length]])

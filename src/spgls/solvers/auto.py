@@ -242,6 +242,12 @@ class Auto:
         memory="as the one chosen",
     )
 
+    def begin_early(self, data: GameData, gamma: float) -> None:
+        """Begin the first products of a game that will be multiplied."""
+        plan = _plan(data, 1, mixed=False)
+        if plan is not None and plan.solver == "krylov":
+            Krylov().begin_early(data, gamma)
+
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
         plan = _plan(data, 1, mixed=False)
@@ -340,8 +346,14 @@ def _is_small(data: GameData) -> bool:
 
 
 def _plan(data: GameData, games: int, *, mixed: bool) -> Plan | None:
-    """Make a plan, or none where that would take longer than solving."""
-    return None if _is_small(data) else make_plan(data.work, games, mixed=mixed)
+    """Make a plan, or none where that would take longer than solving; it is kept with the data."""
+    if _is_small(data):
+        return None
+    key = f"plan for {games}, {'mixed' if mixed else 'alike'}"
+    if key not in data.reductions:
+        data.reductions[key] = make_plan(data.work, games, mixed=mixed)
+    plan: Plan = data.reductions[key]
+    return plan
 
 
 def _limited(controls: Controls, plan: Plan) -> Controls:

@@ -11,11 +11,18 @@ from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.solvers.auto import check_memory
 from spgls.solvers.by_reduction import solve_by_reduction, solve_task
+from spgls.solvers.iterative.early import close_products
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.ones import as_column, column_of_ones, with_intercept
 from spgls.solvers.ranges import RangeTask, solve_range
 from spgls.solvers.recover import Clock, Task
-from spgls.solvers.registry import PathSolver, RangeSolver, Solver, knows_populations
+from spgls.solvers.registry import (
+    EarlySolver,
+    PathSolver,
+    RangeSolver,
+    Solver,
+    knows_populations,
+)
 from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Setting, Solution
 from spgls.solvers.spectral import Spectral
@@ -87,13 +94,18 @@ def play(
     games = [
         one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
     ]
-    units = units_of(data)
-    if units is None:
-        found = _play(solver, data, games, ridge, controls)
-    else:
-        told = [units.people(game) for game in games]
-        scaled = _play(solver, units.told(data), told, units.ridge(ridge), controls)
-        found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
+    if len(games) == 1 and isinstance(games[0], float) and isinstance(solver, EarlySolver):
+        solver.begin_early(data, games[0])
+    try:
+        units = units_of(data)
+        if units is None:
+            found = _play(solver, data, games, ridge, controls)
+        else:
+            told = [units.people(game) for game in games]
+            scaled = _play(solver, units.told(data), told, units.ridge(ridge), controls)
+            found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
+    finally:
+        close_products(data)
     return tuple(
         _with_setting(_of_data(one, data), population, ridge, data.layout.avoids_null)
         for one, population in zip(found, populations, strict=True)

@@ -15,6 +15,7 @@ from spgls.solvers.solution import Solution
 
 __all__ = [
     "Capabilities",
+    "EarlySolver",
     "PathSolver",
     "PopulationSolver",
     "RangeSolver",
@@ -98,6 +99,15 @@ class RangeSolver(Protocol):
         self, data: GameData, people: PopulationRange, ridge: float, controls: Controls
     ) -> Solution:
         """Solve one game against the worst population of a range."""
+        ...
+
+
+@runtime_checkable
+class EarlySolver(Protocol):
+    """A solver whose first products can be begun before a game is looked at any closer."""
+
+    def begin_early(self, data: GameData, gamma: float) -> None:
+        """Begin them, where the data can."""
         ...
 
 

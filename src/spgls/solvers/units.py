@@ -21,6 +21,7 @@ from spgls.matrix.squares import head_largest, head_square
 from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout
+from spgls.solvers.iterative.early import begun_products
 from spgls.solvers.solution import End, Solution
 from spgls.sphere.certificate import Certificate
 
@@ -192,9 +193,14 @@ def _plain(data: GameData, count: int) -> bool:
         y, z = data.raw_squares
         if data.weight is not None:
             y, z = dot(data.y, data.y), dot(data.z, data.z)
-        head = head_square(data.matrix, count)
+        begun = begun_products(data)
+        if begun is not None:
+            # All rows tell more than the first, and somebody is at it already.
+            count, own = m, begun.total()
+        else:
+            own = head_square(data.matrix, count)
     least = m * min(count, m) * n * _SMALL**2
-    return least < y + z < _LARGE**2 and least < head < _LARGE**2
+    return least < y + z < _LARGE**2 and least < own < _LARGE**2
 
 
 def _to_one(size: float, most: int) -> float:

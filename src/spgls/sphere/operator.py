@@ -11,9 +11,9 @@ from spgls.base.cached import cached_property
 from spgls.base.far_array import far_of
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot, norm
-from spgls.matrix.bordered import Begun, Bordered, begun_of, beside
+from spgls.matrix.bordered import Begun, Bordered, beside
 
-__all__ = ["LinearMap", "SphereProblem", "Targets"]
+__all__ = ["LinearMap", "SphereProblem", "Targets", "bordered"]
 
 
 class LinearMap(Protocol):
@@ -50,6 +50,12 @@ class LinearMap(Protocol):
         ...
 
 
+def bordered(gamma: float, yz: float, zz: float) -> Bordered:
+    """``H`` and ``g`` of the problem of a strength, as products know them."""
+    half = sqrt(gamma) / 2
+    return Bordered(gamma / 4, half / 2, zz / 4, -half, half / 2, (zz / 2 - yz) / 2)
+
+
 class Targets:
     """Labels and goals on the data: what the problems of all strengths share.
 
@@ -61,8 +67,8 @@ class Targets:
         Projected labels and goals, ``y`` and ``z``.
     squares : tuple of float, optional
         ``y'y``, ``y'z`` and ``z'z``, where they are known.
-    ahead : float, optional
-        Strength of a problem whose first products are begun now, where the data can do that.
+    begun : Begun, optional
+        First products of a problem that are under way.
 
     Attributes
     ----------
@@ -82,7 +88,7 @@ class Targets:
         targets: Array,
         *,
         squares: tuple[float, ...] | None = None,
-        ahead: float | None = None,
+        begun: Begun | None = None,
     ) -> None:
         table, y, z = targets, targets[:, 0], targets[:, 1]
         if far_of(targets) is None:
@@ -92,9 +98,7 @@ class Targets:
         known = (dot(y, y), dot(y, z), dot(z, z)) if squares is None else squares[:3]
         self.yy, self.yz, self.zz = known
         self.g_last = (self.zz / 2 - self.yz) / 2
-        self.begun: Begun | None = None
-        if ahead is not None and matrix.fused:
-            self.begun = begun_of(matrix, table, self.bordered(ahead))
+        self.begun = begun
         centre = z / 2 - y
         self.p = dot(centre, centre)
         if matrix.fused:
@@ -116,11 +120,6 @@ class Targets:
         """``A'z``."""
         self.passes += 1.0
         return self.matrix.cross(self.z)
-
-    def bordered(self, gamma: float) -> Bordered:
-        """``H`` and ``g`` of the problem of a strength, as products know them."""
-        half = sqrt(gamma) / 2
-        return Bordered(gamma / 4, half / 2, self.zz / 4, -half, half / 2, self.g_last)
 
     def close(self) -> None:
         """Wait for products that nobody asked for."""
@@ -205,7 +204,7 @@ class SphereProblem:
 
     @cached_property
     def _bordered(self) -> Bordered:
-        return self.targets.bordered(self.gamma)
+        return bordered(self.gamma, self.yz, self.zz)
 
     @cached_property
     def slope(self) -> float:

@@ -48,7 +48,9 @@ def fit_baselines(X: Any, y: Vector, feature_cost: Cost) -> dict[str, Any]:
     models: dict[str, Any] = {LEAST_SQUARES: (best.coef, float(best.intercept))}
     if np.size(X) <= _LARGE:
         scaler = StandardScaler().fit(np.asarray(X))
-        ridge = RidgeCV(_PENALTIES * len(y)).fit(scaler.transform(np.asarray(X)), y)
+        # Its default squares the columns and then works through all rows for each penalty.
+        ridge = RidgeCV(_PENALTIES * len(y), gcv_mode="svd")
+        ridge.fit(scaler.transform(np.asarray(X)), y)
         models[RIDGE] = _unscaled(scaler, ridge.coef_, float(ridge.intercept_))
     return models
 

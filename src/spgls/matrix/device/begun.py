@@ -7,23 +7,76 @@ product is that of the column as it is stored. Nearly every game takes two produ
 
 from __future__ import annotations
 
-from ctypes import c_double, c_int, c_void_p
+from ctypes import c_double, c_int, c_longlong, c_void_p
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
-
+from spgls.base.devices import Place
 from spgls.base.types import Array, Vector
 from spgls.matrix.bordered import Bordered
+from spgls.matrix.device.cuda import Cuda
 from spgls.matrix.device.cuda_source import NEXT
-from spgls.matrix.device.device_products import DenseProducts, lines_there
+from spgls.matrix.device.device_products import First, lines_there
 
-__all__ = ["Ahead"]
+__all__ = ["Ahead", "Products", "can_begin"]
 
-#: Threads of the kernel that makes columns, and what columns of host and device may differ by.
-_THREADS, _SAME = 1024, 1e-9
+#: Threads of the kernel that makes columns, entries of each, and what columns of host and device
+#: may differ by.
+_THREADS, _ENTRIES, _SAME = 1024, 40, 1e-9
 #: Columns of the space that are begun.
 _COLUMNS = 2
+
+
+class Products(Protocol):
+    """What is asked of products with data on an NVIDIA device; all by addresses there."""
+
+    @property
+    def cuda(self) -> Cuda:
+        """The device."""
+        ...
+
+    @property
+    def place(self) -> Place:
+        """The same, as the array library knows it."""
+        ...
+
+    @property
+    def stream(self) -> int:
+        """The queue of work."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    @property
+    def second_at(self) -> tuple[int, int]:
+        """Where numbers of the second target begin in ``A'u``, and how far apart they are."""
+        ...
+
+    def ahead_room(self) -> int:
+        """Numbers that products need besides."""
+        ...
+
+    def start_first(self, u: int, room: int, to: int) -> None:
+        """Queue ``A' u`` of two lines, and squares: ``3 n`` numbers."""
+        ...
+
+    def start_gram(self, v: int, room: int, to: int) -> None:
+        """Queue ``A'A v``."""
+        ...
+
+    def read_first(self, numbers: Array) -> First:
+        """What :meth:`start_first` has left, copied."""
+        ...
+
+
+def can_begin(products: Products, u: Array) -> bool:
+    """Whether the first steps of a Krylov method can be queued at once."""
+    # What JAX holds may be freed while work on it goes on.
+    several = u.ndim == 2 and u.shape[1] == 2 and products.place.library != "jax"
+    return several and products.shape[1] < _THREADS * _ENTRIES
 
 
 class Ahead:
@@ -31,7 +84,7 @@ class Ahead:
 
     Parameters
     ----------
-    products : DenseProducts
+    products : Products
         Products with the data.
     u : ndarray of shape (m, 2)
         Targets.
@@ -39,18 +92,25 @@ class Ahead:
         The matrix, and where the space starts.
     """
 
-    def __init__(self, products: DenseProducts, u: Array, told: Bordered) -> None:
+    def __init__(self, products: Products, u: Array, told: Bordered) -> None:
         self._products, self._told, self._next = products, told, 0
         self._cuda, self._n = products.cuda, products.shape[1]
         self._cuda.enter()
-        self._room, self._open = self._cuda.take_room(), True
+        self._room, self._open, self._over = self._cuda.take_room(), True, False
         self._start(u)
 
-    def cross(self) -> tuple[Array, Vector]:
+    def cross(self) -> tuple[Array, Vector | None]:
         """``A' u``, and squared lengths of the columns."""
+        return self._first.product, self._first.squares
+
+    def total(self) -> float:
+        """Sum of the squares of all entries."""
+        return self._first.total
+
+    @cached_property
+    def _first(self) -> First:
         self._room.wait(0)
-        lines = self._numbers[: 3 * self._n].reshape(3, self._n).copy()
-        return lines[:2].T, lines[2]
+        return self._products.read_first(self._numbers[: 3 * self._n])
 
     def product(self, told: Bordered, v: Vector) -> Vector | None:
         """``H v``, and ``v`` as it was multiplied."""
@@ -62,10 +122,11 @@ class Ahead:
         column = self._column(2 * i)
         self._next = _COLUMNS
         # A column that is not a number is not the same.
-        if not np.abs(column - v).max() <= _SAME:
+        apart = column - v
+        if not max(apart.max(), -apart.min()) <= _SAME:
             return None
         if i == 1:
-            self._room.wait(2)
+            self._finish()
         self._next = i + 1
         v[:] = column
         return self._column(2 * i + 1).copy()
@@ -74,17 +135,17 @@ class Ahead:
         """Wait for what nobody asked for, and give the memory back."""
         if self._open:
             self._open = False
-            self._room.wait(2)
+            self._finish()
             self._cuda.keep_room(self._room)
+
+    def _finish(self) -> None:
+        if not self._over:
+            self._room.wait(2)
+            self._over = True
 
     def _column(self, which: int) -> Vector:
         at = 3 * self._n + which * (self._n + 1)
         return self._numbers[at : at + self._n + 1]
-
-    @cached_property
-    def _kernel(self) -> Any:
-        entries = -(-(self._n + 1) // _THREADS)
-        return self._cuda.kernels(NEXT, ("next_column",), ENTRIES=entries, THREADS=_THREADS)
 
     def _start(self, u: Array) -> None:
         """Queue everything; numbers on both sides: sums, columns in turn with products, rows."""
@@ -93,41 +154,55 @@ class Ahead:
         shown = 3 * n + 2 * _COLUMNS * (n + 1)
         lines = lines_there(u, products.place)
         rows = 0 if lines is not None else u.size
-        work = max(products.cross_room(2, squares=True), products.gram_room())
         host, self._numbers = self._room.pinned(shown + rows)
-        device = self._room.scratch(shown + rows + 2 * n + 1 + work)
+        device = self._room.scratch(shown + rows + n + products.ahead_room())
         given = device + 8 * shown
         fused = given + 8 * rows
-        # Columns of odd length are made for once too often: there is a place for the last.
-        spare, sums = fused + 8 * n, fused + 8 * (2 * n + 1)
+        room = fused + 8 * n
         if rows:
-            self._numbers[shown:] = u.T.reshape(-1)
+            self._numbers[shown:].reshape(2, -1)[:] = u.T
             cuda.to_device(given, host + 8 * shown, rows, stream)
-        source = given if lines is None else lines
-        products.start_cross(source, 2, True, None, sums, device)
+        products.start_first(given if lines is None else lines, room, device)
         cuda.to_host(host, device, 3 * n, stream)
         self._room.mark(0, stream)
-        columns = [device + 8 * (3 * n + i * (n + 1)) for i in range(2 * _COLUMNS)]
-        y, z = device, device + 8 * n
+        q0, h0, q1, h1 = (device + 8 * (3 * n + i * (n + 1)) for i in range(2 * _COLUMNS))
+        at, apart = products.second_at
+        entries = -(-(n + 1) // _THREADS)
+        kernel = cuda.kernels(NEXT, ("next_column",), ENTRIES=entries, THREADS=_THREADS)
+        column = kernel["next_column"]
+        z, step = c_void_p(device + 8 * at), c_int(apart)
+        width, held, away = c_int(n), c_void_p(q0), c_longlong((host - device) // 8)
+        nothing, one = c_void_p(None), c_int(1)
 
-        def step(made: int, of: int | None, held: int, image: int, column: int) -> None:
-            factors = (told.scale, told.border, told.border, told.corner)
-            if of is None:
-                factors = (told.first, told.second, 0.0, told.last)
+        def start(
+            made: tuple[Any, Any], of: Any, factors: tuple[float, ...], k: int, *to: Any
+        ) -> None:
             first, second, border, corner = map(c_double, factors)
-            addresses = c_void_p(made), first, c_void_p(z), second, c_void_p(of), border, corner
-            rest = c_int(n), c_void_p(columns[0]), c_int(held), c_void_p(image), c_void_p(column)
-            self._kernel["next_column"]((1, 1), (_THREADS, 1), stream, *addresses, *rest)
+            column(
+                (1, 1),
+                (_THREADS, 1),
+                stream,
+                *made,
+                first,
+                z,
+                step,
+                second,
+                of,
+                border,
+                corner,
+                width,
+                held,
+                c_int(k),
+                *map(c_void_p, to),
+                away,
+            )
 
-        # The start is no product; its place is taken by one.
-        step(y, None, 0, columns[1], columns[0])
-        products.start_gram(columns[0], sums, fused)
-        step(fused, columns[0], 1, columns[1], columns[2])
-        first = 3 * n
-        cuda.to_host(host + 8 * first, columns[0], 3 * (n + 1), stream)
+        factors = told.scale, told.border, told.border, told.corner
+        begin = told.first, told.second, 0.0, told.last
+        start((c_void_p(device), step), nothing, begin, 0, None, q0)
+        products.start_gram(q0, room, fused)
+        start((c_void_p(fused), one), c_void_p(q0), factors, 1, h0, q1)
         self._room.mark(1, stream)
-        products.start_gram(columns[2], sums, fused)
-        step(fused, columns[2], 0, columns[3], spare)
-        last = first + 3 * (n + 1)
-        cuda.to_host(host + 8 * last, columns[3], n + 1, stream)
+        products.start_gram(q1, room, fused)
+        start((c_void_p(fused), one), c_void_p(q1), factors, 0, h1, None)
         self._room.mark(2, stream)

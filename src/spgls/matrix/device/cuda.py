@@ -60,6 +60,7 @@ class Kernel:
 
     def __init__(self, cuda: Cuda, handle: c_void_p) -> None:
         self._cuda, self._handle = cuda, handle
+        self._launch = cuda.library.cuLaunchKernel
 
     def __call__(
         self,
@@ -71,9 +72,9 @@ class Kernel:
     ) -> None:
         """Start it, on arguments that are numbers of ctypes."""
         pointers = (c_void_p * len(told))(*map(ctypes.addressof, told))
-        self._cuda.call(
-            "cuLaunchKernel", self._handle, *grid, 1, *block, 1, shared, stream, pointers, None
-        )
+        code = self._launch(self._handle, *grid, 1, *block, 1, shared, stream, pointers, None)
+        if code:
+            self._cuda.refuse("cuLaunchKernel", code)
 
     def allow_shared(self, size: int) -> None:
         """Let it have so many bytes of shared memory."""
@@ -115,6 +116,7 @@ class Room:
         self._cuda = cuda
         self._scratch = _Room(cuda, "cuMemAlloc_v2", "cuMemFree_v2")
         self._pinned = _Room(cuda, "cuMemHostAlloc", "cuMemFreeHost", 3)
+        self._shown: Array = np.zeros(0)
         self._events = [c_void_p() for _ in range(_EVENTS)]
         for event in self._events:
             cuda.call("cuEventCreate", byref(event), _NO_TIMING)
@@ -126,8 +128,10 @@ class Room:
     def pinned(self, length: int) -> tuple[int, Array]:
         """Host memory that the device reads and writes by itself: its address, and the numbers."""
         address = self._pinned.reserve(length)
-        place = (ctypes.c_double * length).from_address(address)
-        return address, np.ctypeslib.as_array(place)
+        if len(self._shown) < length:
+            place = (ctypes.c_double * length).from_address(address)
+            self._shown = np.ctypeslib.as_array(place)
+        return address, self._shown[:length]
 
     def mark(self, which: int, stream: int) -> None:
         """Set a milestone behind all that was queued."""
@@ -172,11 +176,15 @@ class Cuda:
         """Call the driver, and raise an error that says what it said."""
         code = getattr(self.library, name)(*told)
         if code:
-            text = c_char_p()
-            self.library.cuGetErrorString(code, byref(text))
-            said = text.value.decode() if text.value else f"error {code}"
-            wrong = MemoryError if code == 2 else RuntimeError
-            raise wrong(f"the GPU's driver says to {name}: {said}.")
+            self.refuse(name, code)
+
+    def refuse(self, name: str, code: int) -> None:
+        """Raise what the driver said to a call."""
+        text = c_char_p()
+        self.library.cuGetErrorString(code, byref(text))
+        said = text.value.decode() if text.value else f"error {code}"
+        wrong = MemoryError if code == 2 else RuntimeError
+        raise wrong(f"the GPU's driver says to {name}: {said}.")
 
     def enter(self) -> None:
         """Make this device the one that the thread speaks to."""

@@ -278,12 +278,14 @@ extern "C" __global__ void sparse_apply(
     }
 }
 
-// out[j][w] += u[w][i] a_ij, and weight[i] a_ij^2 where there is a place for squares.
+// out[j][w] += u[w][i] a_ij, and weight[i] a_ij^2 where there is a place for squares, of columns or
+// of all entries.
 extern "C" __global__ void sparse_cross(
     const T* a, const I* column, const I* start, big m, const double* u, double* out,
-    const double* weight, double* squares) {
+    const double* weight, double* squares, double* total) {
     int lane = threadIdx.x & 31;
     big warps = ((big)gridDim.x * blockDim.x) >> 5;
+    double all = 0.0;
     for (big i = ((big)blockIdx.x * blockDim.x + threadIdx.x) >> 5; i < m; i += warps) {
         double own[W + 1];
         for (int w = 0; w < W; w++) own[w] = u[(big)w * m + i];
@@ -293,8 +295,12 @@ extern "C" __global__ void sparse_cross(
             big j = column[k];
             for (int w = 0; w < W; w++) atomicAdd(out + j * W + w, own[w] * x);
             if (squares) atomicAdd(squares + j, s * x * x);
+            all += s * x * x;
         }
     }
+    if (!total) return;
+    for (int d = 16; d; d >>= 1) all += __shfl_xor_sync(~0u, all, d);
+    if (lane == 0) atomicAdd(total, all);
 }
 
 extern "C" __global__ void sparse_gram(
@@ -340,9 +346,12 @@ __device__ __forceinline__ double total(double x, double* room) {
 }
 
 // image = [first made + second r[n] p; border p'r + corner r[n]], without r where there is none.
+// Entries of made and of p are so far apart; image and next are written so far away too, where the
+// host reads them, and left out where there is no place for them.
 extern "C" __global__ void __launch_bounds__(THREADS) next_column(
-    const double* made, double first, const double* p, double second, const double* r,
-    double border, double corner, int n, const double* held, int k, double* image, double* next) {
+    const double* made, int made_step, double first, const double* p, int p_step, double second,
+    const double* r, double border, double corner, int n, const double* held, int k,
+    double* image, double* next, long long away) {
     __shared__ double room[32];
     double w[ENTRIES], along = 0.0;
     const double last = r ? r[n] : 1.0;
@@ -351,8 +360,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) next_column(
         int j = e * THREADS + threadIdx.x;
         w[e] = 0.0;
         if (j < n) {
-            w[e] = first * made[j] + second * last * p[j];
-            if (r) along += p[j] * r[j];
+            double own = p[(long long)j * p_step];
+            w[e] = first * made[(long long)j * made_step] + second * last * own;
+            if (r) along += own * r[j];
         }
     }
     along = total(along, room);
@@ -360,8 +370,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) next_column(
     for (int e = 0; e < ENTRIES; e++) {
         int j = e * THREADS + threadIdx.x;
         if (j == n) w[e] = border * along + corner * last;
-        if (j <= n) image[j] = w[e];
+        if (image && j <= n) image[j] = image[j + away] = w[e];
     }
+    if (!next) return;
     for (int turn = 0; turn < 2; turn++)
         for (int q = 0; q < k; q++) {
             const double* column = held + (long long)q * (n + 1);
@@ -385,7 +396,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) next_column(
     #pragma unroll
     for (int e = 0; e < ENTRIES; e++) {
         int j = e * THREADS + threadIdx.x;
-        if (j <= n) next[j] = w[e] / length;
+        if (j <= n) next[j] = next[j + away] = w[e] / length;
     }
 }
 """

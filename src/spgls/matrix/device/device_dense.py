@@ -16,7 +16,7 @@ from spgls.base.devices import Place
 from spgls.base.far_array import FarArray
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix.bordered import Begun, Bordered
-from spgls.matrix.device.begun import Ahead
+from spgls.matrix.device.begun import Ahead, can_begin
 from spgls.matrix.device.device_products import DenseProducts
 from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
@@ -143,7 +143,7 @@ class DeviceDense(OnDevice):
     def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
         """Begin the first steps of a Krylov method, where products are compiled; else None."""
         products = self._products
-        if products is None or not products.can_begin(targets):
+        if products is None or not (products.fused and can_begin(products, targets)):
             return None
         return Ahead(products, targets, told)
 

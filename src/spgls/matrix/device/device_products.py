@@ -22,7 +22,7 @@ from spgls.matrix.device.held import Held
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 
-__all__ = ["DenseProducts", "address_of", "compiled_device", "lines_there"]
+__all__ = ["DenseProducts", "First", "address_of", "compiled_device", "lines_there"]
 
 #: What a multiprocessor of the first generation that copies rows by itself is called.
 _CAPABLE = (9, 0)
@@ -41,20 +41,39 @@ _CROSS_DOUBLE, _CROSS_SINGLE = (4, 2), (2, 4)
 
 def address_of(array: Any) -> int:
     """Where an array begins in the device's memory."""
+    if hasattr(array, "data_ptr"):
+        # PyTorch writes a page about an array that is asked for more.
+        return int(array.data_ptr())
     return int(array.__cuda_array_interface__["data"][0])
 
 
-def compiled_device(array: Any, place: Place) -> Cuda | None:
-    """The device that an array is on, where compiled products run there."""
-    if place.library not in ("torch", "cupy", "jax") or not hasattr(
-        array, "__cuda_array_interface__"
-    ):
+def _layout(array: Any) -> tuple[int, tuple[int, ...] | None]:
+    """Where an array begins, and bytes from row to row and from column to column if not by rows."""
+    if hasattr(array, "data_ptr"):
+        size = array.element_size()
+        return address_of(array), tuple(size * step for step in array.stride())
+    interface = array.__cuda_array_interface__
+    return int(interface["data"][0]), interface.get("strides")
+
+
+def compiled_device(place: Place) -> Cuda | None:
+    """The device of a place, where compiled products run there."""
+    known = place.library in ("torch", "cupy", "jax")
+    if not known or "cuda" not in str(place.device).lower():
         return None
     number = getattr(place.device, "index", getattr(place.device, "id", 0)) or 0
     return cuda_of(int(number))
 
 
 _ROWS, _FUSED = COMMON + CROSS, COMMON + GRAM
+
+
+class First(NamedTuple):
+    """``A'`` of two targets, and what squares of entries came with it."""
+
+    product: Array
+    squares: Vector | None
+    total: float
 
 
 class _Shape(NamedTuple):
@@ -104,9 +123,7 @@ class DenseProducts:
         self._m, self._n = (int(size) for size in values.shape)
         self._double = "64" in str(values.dtype)
         self._itemsize = 8 if self._double else 4
-        interface = values.__cuda_array_interface__
-        self._address = int(interface["data"][0])
-        strides = interface.get("strides")
+        self._address, strides = _layout(values)
         self._row = self._n if strides is None else int(strides[0]) // self._itemsize
         pack = 16 // self._itemsize
         aligned = self._address % 16 == 0 and self._row % pack == 0 and self._n % pack == 0
@@ -118,10 +135,10 @@ class DenseProducts:
     @classmethod
     def of(cls, values: Any, place: Place, held: Held) -> DenseProducts | None:
         """Products of an array; None unless rows lie together on a device that can."""
-        cuda = compiled_device(values, place)
+        cuda = compiled_device(place)
         if cuda is None or cuda.capability < _CAPABLE:
             return None
-        strides = values.__cuda_array_interface__.get("strides")
+        _, strides = _layout(values)
         itemsize = 8 if "64" in str(values.dtype) else 4
         if strides is not None and (strides[1] != itemsize or strides[0] < 0):
             return None
@@ -318,11 +335,28 @@ class DenseProducts:
         length = width * (self._n + f)
         self._add_up(kernels["add_up"], sums, clusters, length, to, self.stream)
 
-    def can_begin(self, u: Array) -> bool:
-        """Whether the first steps of a Krylov method can be queued at once."""
-        # What JAX holds may be freed while work on it goes on.
-        several = u.ndim == 2 and u.shape[1] == 2 and self._place.library != "jax"
-        return several and self._shape(1) is not None
+    @property
+    def fused(self) -> bool:
+        """Whether rows fit on chip."""
+        return self._shape(1) is not None
+
+    @property
+    def second_at(self) -> tuple[int, int]:
+        """One line behind the other."""
+        return self._n, 1
+
+    def ahead_room(self) -> int:
+        """Numbers that the first products leave to be added up."""
+        return max(self.cross_room(2, squares=True), self.gram_room())
+
+    def start_first(self, u: int, room: int, to: int) -> None:
+        """Queue ``A' u`` of two lines, and squared lengths of the columns."""
+        self.start_cross(u, 2, True, None, room, to)
+
+    def read_first(self, numbers: Array) -> First:
+        """What that has left, copied."""
+        lines = numbers.reshape(3, self._n).copy()
+        return First(lines[:2].T, lines[2], float(lines[2].sum()))
 
     def _data(self, m: int | None = None) -> tuple[Any, ...]:
         rows = c_longlong(self._m if m is None else m)

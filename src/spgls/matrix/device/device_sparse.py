@@ -15,10 +15,17 @@ import numpy as np
 
 from spgls.base.devices import Place
 from spgls.base.types import Array, Vector
+from spgls.matrix.bordered import Begun, Bordered
+from spgls.matrix.device.begun import Ahead, can_begin
 from spgls.matrix.device.cuda import Cuda, Kernel
 from spgls.matrix.device.cuda_source import SPARSE
 from spgls.matrix.device.device_dense import DeviceDense
-from spgls.matrix.device.device_products import address_of, compiled_device, lines_there
+from spgls.matrix.device.device_products import (
+    First,
+    address_of,
+    compiled_device,
+    lines_there,
+)
 from spgls.matrix.device.held import Held
 from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
@@ -31,7 +38,8 @@ __all__ = ["Compressed", "DeviceSparse"]
 
 #: Columns that compiled products know, and columns of a basis between them.
 _WIDEST, _BASIS = 2, 32
-_BLOCKS = 8
+#: Blocks of rows for each multiprocessor: as measured, more than it runs at once.
+_BLOCKS = 16
 #: Entries that are brought to double precision, and rows that are made dense, at a time.
 _ENTRIES, _DENSE_BYTES = 2**24, 2**27
 
@@ -104,7 +112,7 @@ class DeviceSparse(OnDevice):
 
     @cached_property
     def _products(self) -> _SparseProducts | None:
-        cuda = compiled_device(self.rows.entries, self.place)
+        cuda = compiled_device(self.place)
         return None if cuda is None else _SparseProducts(self.rows, cuda, self.place, self._held)
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
@@ -150,6 +158,13 @@ class DeviceSparse(OnDevice):
         if isinstance(middle, RowStep) and middle.basis is not None:
             middle.left[...] += both[self.shape[1] :].reshape(middle.left.shape)
         return np.ascontiguousarray(both[: self.shape[1]]).reshape(-1, *v.shape[1:])
+
+    def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
+        """Begin the first steps of a Krylov method, where products are compiled; else None."""
+        products = self._products
+        if products is None or not can_begin(products, targets):
+            return None
+        return Ahead(products, targets, told)
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, from dense panels on the device."""
@@ -320,6 +335,57 @@ class _SparseProducts:
             "T": "double" if "64" in str(rows.entries.dtype) else "float",
             "I": "long long" if "64" in str(rows.columns.dtype) else "int",
         }
+        parts = rows.entries, rows.columns, rows.starts
+        self._data = *(c_void_p(address_of(part)) for part in parts), c_longlong(rows.shape[0])
+
+    @property
+    def cuda(self) -> Cuda:
+        """The device."""
+        return self._cuda
+
+    @property
+    def place(self) -> Place:
+        """The device, as the array library knows it."""
+        return self._place
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._rows.shape
+
+    @cached_property
+    def stream(self) -> int:
+        """The queue of work; products of one solve are in one."""
+        return self._place.stream()
+
+    @property
+    def second_at(self) -> tuple[int, int]:
+        """Both numbers of a column side by side."""
+        return 1, 2
+
+    def ahead_room(self) -> int:
+        """None: what is added is added in its place."""
+        return 0
+
+    def start_first(self, u: int, room: int, to: int) -> None:
+        """Queue ``A' u`` of two lines, and the sum of all squares behind it."""
+        n = self._rows.shape[1]
+        self._cuda.clear(to, 2 * n + 1, self.stream)
+        nothing, total = c_void_p(None), c_void_p(to + 16 * n)
+        told = c_void_p(u), c_void_p(to), nothing, nothing, total
+        self._run("sparse_cross", 2, self.stream, *told)
+
+    def read_first(self, numbers: Array) -> First:
+        """What that has left, copied."""
+        n = self._rows.shape[1]
+        return First(numbers[: 2 * n].reshape(n, 2).copy(), None, float(numbers[2 * n]))
+
+    def start_gram(self, v: int, room: int, to: int) -> None:
+        """Queue ``A'A v``."""
+        self._cuda.clear(to, self._rows.shape[1], self.stream)
+        nothing = c_void_p(None)
+        told = c_void_p(v), nothing, nothing, c_int(0), nothing, c_void_p(to), nothing
+        self._run("sparse_gram", 1, self.stream, *told)
 
     def apply(self, v: Array) -> Array:
         """``A v``."""
@@ -346,7 +412,7 @@ class _SparseProducts:
             self._cuda.clear(result, length, stream)
             lengths = result + 8 * width * n if squares else None
             source = c_void_p(device if there is None else there)
-            told = source, c_void_p(result), c_void_p(weights), c_void_p(lengths)
+            told = source, c_void_p(result), c_void_p(weights), c_void_p(lengths), c_void_p(None)
             self._run("sparse_cross", width, stream, *told)
             out = self._end(host, numbers, result, length, stream)
         return out[: width * n].reshape(n, *u.shape[1:]), out[width * n :]
@@ -386,7 +452,7 @@ class _SparseProducts:
     def _begin(self, told: Array, back: int) -> tuple[int, Array, int, int]:
         """Bring numbers to the device, with room for a result behind them."""
         self._cuda.enter()
-        stream = self._place.stream()
+        stream = self.stream
         host, numbers = self._cuda.pinned(max(told.size, back, 1))
         device = self._cuda.scratch(told.size + back + 1)
         numbers[: told.size] = told.reshape(-1)
@@ -398,10 +464,8 @@ class _SparseProducts:
         kernel: Kernel = self._cuda.kernels(
             SPARSE, ("sparse_apply", "sparse_cross", "sparse_gram"), W=width, **self._kinds
         )[name]
-        entries, columns, starts, (m, _) = self._rows
-        grid = min(-(-m // 8), _BLOCKS * self._cuda.multiprocessors)
-        parts = (c_void_p(address_of(part)) for part in (entries, columns, starts))
-        kernel((grid, 1), (256, 1), stream, *parts, c_longlong(m), *told)
+        grid = min(-(-self.shape[0] // 8), _BLOCKS * self._cuda.multiprocessors)
+        kernel((grid, 1), (256, 1), stream, *self._data, *told)
 
     def _end(self, host: int, numbers: Array, result: int, length: int, stream: int) -> Array:
         self._cuda.to_host(host, result, length, stream)

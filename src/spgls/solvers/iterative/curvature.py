@@ -28,6 +28,7 @@ from spgls.base.types import Array, Vector
 from spgls.matrix import ProjectedMatrix, SolvedMatrix, Work
 from spgls.matrix.pieces import block_length, cuts
 from spgls.matrix.positive import certain_factor, square_unit
+from spgls.matrix.squares import sum_rounding_one_by_one
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import independent_columns
 from spgls.solvers.iterative.rulers import Rulers
@@ -122,7 +123,9 @@ class Curvature:
                     self._square[rows] -= matrix.overlap[rows] @ matrix.overlap.T
             else:
                 self._square = matrix.square()
-        self._unit = square_unit(m, n) + rulers.turn
+        # Squares, less those of overlaps, of columns that may have been rounded themselves.
+        self._unit = square_unit(m, n) + sum_rounding_one_by_one(data.matrix)
+        self._unit += rulers.down + rulers.turn + 3.0 * rulers.blur
         self._rough = 0.0
         if isinstance(matrix, SolvedMatrix):
             self._rough = matrix.square_error(rulers.least)
@@ -201,8 +204,9 @@ class Curvature:
         diagonal = np.diagonal(B) + nu
         if not diagonal.min(initial=np.inf) > 0.0 or not np.isfinite(diagonal).all():
             return None
-        scale = 1.0 / np.sqrt(diagonal)
-        M = _of_unit_diagonal(B, scale)
+        # Little is left of a diagonal at the lowest multipliers, with the error of all of it.
+        scale = 1.0 / np.sqrt(np.diagonal(B) + abs(nu))
+        M = _scaled(B, diagonal, scale)
         error = (self._unit + self._rough) * float(np.square(sizes * scale).sum() + len(B))
         if not np.isfinite(error) or not np.isfinite(M).all():
             return None
@@ -211,18 +215,19 @@ class Curvature:
         if len(B) <= FEW_COLUMNS + 1:
             return _by_eigen(M, scale, error)
         with all_blas_threads():
-            return _by_factor(M, B, scale, error)
+            return _by_factor(M, lambda: _scaled(B, diagonal, scale), scale, error)
 
 
-def _of_unit_diagonal(B: Array, scale: Vector) -> Array:
+def _scaled(B: Array, diagonal: Vector, scale: Vector) -> Array:
+    """``D B D`` with another diagonal in ``B``."""
     M = B * scale
     M *= scale[:, None]
-    np.fill_diagonal(M, 1.0)
+    np.fill_diagonal(M, diagonal * scale**2)
     return M
 
 
 def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
-    """The metric of a matrix of unit diagonal that is known up to an error."""
+    """The metric of a matrix that is known up to an error, its diagonal at most one."""
     try:
         values, vectors = eigh(M, check_finite=False, driver="evd")
     except LinAlgError:
@@ -239,12 +244,10 @@ def _by_eigen(M: Array, scale: Vector, error: float) -> Metric | None:
     )
 
 
-def _by_factor(M: Array, B: Array, scale: Vector, error: float) -> Metric | None:
+def _by_factor(M: Array, make: Callable[[], Array], scale: Vector, error: float) -> Metric | None:
     """The same for more columns; ``M`` is overwritten, and made again where that was in vain."""
     first = [M]
-    found = certain_factor(
-        lambda: first.pop() if first else _of_unit_diagonal(B, scale), error, _LEAST
-    )
+    found = certain_factor(lambda: first.pop() if first else make(), error, _LEAST)
     if found is None:
         return None
     factor, least = found

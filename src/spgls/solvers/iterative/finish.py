@@ -7,21 +7,21 @@ iteration kept, or new ones. No recurrence is part of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
-from spgls.base.vector import norm, squares
+from spgls.base.vector import dot, norm
 from spgls.game.providers import priced_norms
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import times
 from spgls.solvers.chunks import column_chunks
-from spgls.solvers.iterative.by_products import measure_span
+from spgls.solvers.iterative.by_products import Points, measure_span
 from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.prove import Kind, Wish
 from spgls.solvers.iterative.residual import Bounds, Losses
@@ -57,8 +57,10 @@ class Ends:
     ----------
     gamma : ndarray of shape (G,)
         Strengths.
-    r : ndarray of shape (n + 1, G)
-        Unit vectors ``(w~, alpha~)``.
+    last, squares : ndarray of shape (G,)
+        ``alpha~`` of unit vectors ``(w~, alpha~)``, and ``|w~|^2`` up to rounding.
+    make : callable
+        Makes the vectors, an array of shape (n + 1, G).
     several : ndarray of bool
         Known to be one of several optima.
     far : ndarray of bool
@@ -73,7 +75,9 @@ class Ends:
     """
 
     gamma: Vector
-    r: Array
+    last: Vector
+    squares: Vector
+    make: Callable[[], Array]
     several: np.ndarray
     far: np.ndarray
     floor: Vector
@@ -81,9 +85,16 @@ class Ends:
     span: Span | None = None
 
     @cached_property
-    def squares(self) -> Vector:
-        """Squared lengths of the points without their last entries."""
-        return squares(self.r[:-1])
+    def r(self) -> Array:
+        """The vectors themselves."""
+        return self.make()
+
+    @property
+    def moved(self) -> Ends:
+        """The same after :attr:`r` was written to: what was known of the points is lost."""
+        w, last = self.r[:-1], self.r[-1]
+        squares = np.einsum("ij,ij->j", w, w)
+        return replace(self, last=last, squares=squares, make=lambda: self.r, span=None)
 
     @classmethod
     def of_iterate(cls, problem: SphereProblem, best: Iterate | None) -> Ends:
@@ -102,7 +113,9 @@ class Ends:
             span = None if span is None else span.scaled(1.0 / length)
         return cls(
             gamma=np.array([problem.gamma]),
-            r=r[:, None],
+            last=r[-1:],
+            squares=np.array([dot(r[:-1], r[:-1])]),
+            make=lambda: r[:, None],
             several=np.array([best is not None and best.several]),
             far=np.array([False]),
             floor=np.array([0.0 if best is None else best.floor]),
@@ -139,12 +152,11 @@ def finish(
         for i in moved:
             _step_back_from_infinity(run.at(float(ends.gamma[i])), ends, i)
         if moved:
-            # Points have moved, and so has what was known of them.
-            ends = replace(ends, span=None)
-        coef, alpha = _predictors(run.data, ends)
+            ends = ends.moved
+        coef, alpha, sizes = _predictors(run.data, ends)
         judged: list[_Judged] = []
         for some in column_chunks(run.data, np.arange(len(alpha))):
-            judged += _judge(run, ends, (coef, alpha), some, settled=status is None)
+            judged += _judge(run, ends, (coef, alpha, sizes), some, settled=status is None)
     predictors, solutions = np.ascontiguousarray(coef.T), []
     for i, (one, history) in enumerate(zip(judged, histories, strict=True)):
         certificate = _certificate(run, one)
@@ -177,7 +189,7 @@ def _read_goal(run: Run, ends: Ends) -> np.ndarray:
     That takes ``A'(y - z) = 0``, which may cost a read of the data to see; so look only where the
     coefficients are large already.
     """
-    problem, last = run.problem, ends.r[-1]
+    problem, last = run.problem, ends.last
     there = last >= 0.9
     if True not in there.tolist():
         return np.asarray(there)
@@ -211,17 +223,25 @@ def _step_back_from_infinity(run: Run, ends: Ends, i: int) -> None:
         w[:], r[-1] = 2 * np.sqrt(s * (1 - s)) * direction, 1 - 2 * s
 
 
-def _predictors(data: GameData, ends: Ends) -> tuple[Array, Vector]:
-    """Coefficients, and ``alpha``: the paper's second lemma, as in ``from_sphere``."""
-    w, last = ends.r[:-1], ends.r[-1]
+def _predictors(data: GameData, ends: Ends) -> _Predictors:
+    """Coefficients, ``alpha``, and ``|w~|``: the paper's second lemma, as in ``from_sphere``."""
+    last, frame = ends.last, None if ends.span is None else ends.span.frame
     # 1 + alpha~ and 1 - alpha~, neither by a subtraction that cancels.
     long = 1.0 + np.abs(last)
     short = np.maximum(ends.squares, _NOTHING) / long
     near = last >= 0.0
     above, below = np.where(near, long, short), np.where(near, short, long)
-    v = w * (np.sqrt(ends.gamma) / below)
-    coef = data.layout.coefficients(v, data.free_coefficients(v, above / below))
-    return coef, priced_norms(coef, data.layout.cost) / ends.gamma
+    factor = np.sqrt(ends.gamma) / below
+    if frame is None or ends.span is None:
+        v = ends.r[:-1] * factor
+    else:
+        v = np.matmul((ends.span.h * factor).T, frame.basis.T).T
+    coef, layout = v, data.layout
+    if layout.cost is not None:
+        coef = layout.coefficients(v, data.free_coefficients(v, above / below))
+    alpha = priced_norms(coef, layout.cost) / ends.gamma
+    # Of the points that were multiplied, by the coefficients that came of them.
+    return coef, alpha, np.sqrt(alpha) * below
 
 
 class _Judged(NamedTuple):
@@ -237,47 +257,63 @@ class _Judged(NamedTuple):
     kind: Kind
 
 
+#: Coefficients, ``alpha``, and the lengths of the points that they came from.
+_Predictors: TypeAlias = tuple[Array, Vector, Vector]
+
+
 def _judge(
-    run: Run, ends: Ends, predictors: tuple[Array, Vector], some: np.ndarray, *, settled: bool
+    run: Run, ends: Ends, predictors: _Predictors, some: np.ndarray, *, settled: bool
 ) -> list[_Judged]:
     """Measure some predictors, and bound what any other could have.
 
     From products that are known, where that proves enough; else from the data.
     """
-    coef, alpha = predictors
-    fresh, gamma = run.prover.fresh, ends.gamma[some]
-    own = coef if len(some) == coef.shape[1] else coef[:, some]
+    fresh = run.prover.fresh
     if not fresh.measured:
         run.problem.targets.count_once("rulers")
     done: dict[int, _Judged] = {}
+    left = some
     if ends.span is not None and settled and not len(run.data.layout.immutable):
-        span, r = ends.span, ends.r
-        if len(some) < len(ends.gamma):
-            span, r = span.taken(some), r[:, some]
-        at = run.problem
-        if span.bordered and at.gamma != gamma[0]:
-            at = at.with_strength(float(gamma[0]))
-        losses, bounds = measure_span(fresh, span, r, alpha[some], gamma, at)
-        measured = _measured(run, own, losses)
-        enough = bounds.lower >= measured.wanted(run)
-        kinds: list[Kind] = ["proved"] * len(some)
-        judged = _gather(gamma, measured, bounds, kinds)
-        done = {i: judged[i] for i in enough.nonzero()[0].tolist()}
-    if len(done) < len(some):
-        left = np.array([i for i in range(len(some)) if i not in done])
+        # Coordinates are sooner judged than vectors, which lose less to rounding.
+        known = [ends.span] if ends.span.frame is None else [ends.span, ends.span.unframed]
+        for span in known:
+            if len(left):
+                done |= _by_products(run, ends, span, predictors, left)
+                left = np.array([i for i in some.tolist() if i not in done], dtype=int)
+    if len(left):
         run.problem.passes += 1.0
-        own, gamma, of = np.ascontiguousarray(own[:, left]), gamma[left], some[left]
+        own, gamma = np.ascontiguousarray(predictors[0][:, left]), ends.gamma[left]
         found = fresh.residuals(own, gamma)
         measured = _measured(run, own, found.losses)
         wish = Wish(
             goal=measured.wanted(run),
             gap=run.controls.tol * run.problem.yy,
-            hint=4 * ends.multiplier[of] / gamma,
-            floor=4 * ends.floor[of] / gamma,
+            hint=4 * ends.multiplier[left] / gamma,
+            floor=4 * ends.floor[left] / gamma,
         )
         bounds, kinds = run.prover.bounds(found, wish, run.floor if settled else None)
         done |= zip(left.tolist(), _gather(gamma, measured, bounds, kinds), strict=True)
-    return [done[i] for i in range(len(some))]
+    return [done[i] for i in some.tolist()]
+
+
+def _by_products(
+    run: Run, ends: Ends, span: Span, predictors: _Predictors, some: np.ndarray
+) -> dict[int, _Judged]:
+    """Those of some predictors, by number, that products of a basis prove to be good enough."""
+    (coef, alpha, sizes), gamma = predictors, ends.gamma
+    points = Points(sizes, ends.last, lambda: ends.r)
+    if len(some) < len(gamma):
+        span, gamma, coef, alpha = span.taken(some), gamma[some], coef[:, some], alpha[some]
+        points = Points(sizes[some], ends.last[some], lambda: ends.r[:, some])
+    at = run.problem
+    if span.bordered and at.gamma != gamma[0]:
+        at = at.with_strength(float(gamma[0]))
+    losses, bounds = measure_span(run.prover.fresh, span, points, alpha, gamma, at)
+    measured = _measured(run, coef, losses)
+    enough = (bounds.lower >= measured.wanted(run)).tolist()
+    judged = _gather(gamma, measured, bounds, ["proved"] * len(some))
+    rows = zip(some.tolist(), judged, enough, strict=True)
+    return {i: one for i, one, proved in rows if proved}
 
 
 class _Measured(NamedTuple):

@@ -8,19 +8,20 @@ product was formed afresh, from columns as they are stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dgemm
 
 from spgls.base.each import Each
-from spgls.base.types import Array, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import dot
+from spgls.matrix.squares import sum_rounding
 from spgls.reduction.krylov_space import KrylovSpace
 
-__all__ = ["MeasuredSpace", "Span"]
+__all__ = ["Frame", "MeasuredSpace", "Span"]
 
 #: Beyond so many columns or bytes, one more read costs little in comparison.
 _COLUMNS, _BYTES = 96, 24e6
@@ -53,6 +54,7 @@ class MeasuredSpace(KrylovSpace):
         self.bordered = bordered
         self._sizes: list[float] = []
         self._images: list[Array] | None = []
+        self._frame: tuple[int, Frame] | None = None
 
     def _multiply(self, V: Array) -> Array:
         W = super()._multiply(V)
@@ -66,13 +68,74 @@ class MeasuredSpace(KrylovSpace):
                 self._images = None
         return W
 
-    def span(self, h: Array) -> Span | None:
+    @property
+    def kept(self) -> bool:
+        """Whether products of all columns are known."""
+        return self._kept(self.count) is not None
+
+    def span(self, h: Array, frame: Frame | None = None) -> Span | None:
         """Points of given coordinates, a column each; None where products were not kept."""
-        if self.restarts or self._images is None or len(self._sizes) != len(h):
+        images = self._kept(len(h))
+        if images is None:
+            return None
+        return Span(h, images, np.array(self._sizes), self.bordered, frame)
+
+    def frame(self, targets: Array) -> Frame | None:
+        """Coordinates of products and targets; None where products were not kept."""
+        images = self._kept(self.count)
+        if images is None or self.width == 0:
+            return None
+        if self._frame is None or self._frame[0] != self.count:
+            basis = self._Q[:, : self.count]
+            known = Frame.of(basis, np.hstack([basis, self._next]), np.hstack([images, targets]))
+            self._frame = self.count, known
+        return self._frame[1]
+
+    def _kept(self, count: int) -> Array | None:
+        """What products made of all of so many columns, if that is known."""
+        if self.restarts or self._images is None or len(self._sizes) != count:
             return None
         if len(self._images) > 1:
             self._images = [np.concatenate([block.T for block in self._images]).T]
-        return Span(h, self._images[0], np.array(self._sizes), self.bordered)
+        return self._images[0]
+
+
+class Frame(NamedTuple):
+    """Products and targets in the coordinates of a basis in which they lie, but for what is said.
+
+    The basis is that of the space with the columns that would come next. What it misses is
+    measured, so nothing rests on how it was made.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (n, k)
+        Columns of the space, the first of the basis.
+    inside : ndarray of shape (K, t)
+        Coordinates of products, and of targets behind them.
+    outside : ndarray of shape (t,)
+        How long the rest of each is at most, with rounding of its coordinates and of ``t`` terms.
+    skew : float
+        What the basis lacks of being orthonormal at most: no combination is longer than its
+        coordinates by more than this share.
+    """
+
+    basis: Array
+    inside: Array
+    outside: Vector
+    skew: float
+
+    @classmethod
+    def of(cls, basis: Array, all_of_it: Array, columns: Array) -> Frame:
+        """Measure columns by a basis that begins with those of the space."""
+        n, count = all_of_it.shape
+        inside = all_of_it.T @ columns
+        rest = columns - all_of_it @ inside
+        terms = count + columns.shape[1] + 2
+        rounding = terms**2 * EPS * np.sqrt(np.einsum("ij,ij->j", columns, columns))
+        outside = 2.0 * np.sqrt(np.einsum("ij,ij->j", rest, rest)) + rounding
+        lack = all_of_it.T @ all_of_it - np.eye(count)
+        skew = float(np.linalg.norm(lack)) + count * sum_rounding(n)
+        return cls(basis, inside, outside, skew)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,20 +152,23 @@ class Span:
         Lengths of what the data makes of it: ``|PA q|``, or ``|L q|`` if bordered.
     bordered : bool
         Whether products are those of the sphere problem, and not of the data.
+    frame : Frame, optional
+        Coordinates of products and of ``A'z`` and ``A'y``, where there are many points.
     """
 
     h: Array
     images: Array
     sizes: Vector
     bordered: bool
+    frame: Frame | None = None
 
     def taken(self, rows: np.ndarray) -> Span:
         """Some of them."""
-        return Span(self.h[:, rows], self.images, self.sizes, self.bordered)
+        return replace(self, h=self.h[:, rows])
 
     def scaled(self, factor: Each) -> Span:
         """Each so many times."""
-        return Span(self.h * factor, self.images, self.sizes, self.bordered)
+        return replace(self, h=self.h * factor)
 
     @property
     def size(self) -> Each:
@@ -119,9 +185,14 @@ class Span:
         return self.sizes.dot(np.abs(self.h))
 
     @property
+    def unframed(self) -> Span:
+        """The same points, to be judged by vectors."""
+        return replace(self, frame=None)
+
+    @property
     def only(self) -> Span:
         """The only one of them, with coordinates of shape ``(k,)``."""
-        return Span(self.h[:, 0], self.images, self.sizes, self.bordered)
+        return replace(self, h=self.h[:, 0])
 
     def product(self, targets: Array | None = None, times: Any = None) -> Array:
         """What products make of them, a column for each.

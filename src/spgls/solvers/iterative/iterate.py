@@ -12,6 +12,7 @@ import numpy as np
 from spgls.base.threads import one_blas_thread
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
+from spgls.solvers.iterative.early import take_products
 from spgls.solvers.iterative.finish import Ends, finish, proved_gap
 from spgls.solvers.iterative.images import Span
 from spgls.solvers.iterative.lowest import LOWEST_PRODUCTS, lowest_pair
@@ -195,11 +196,17 @@ class Run:
 def sphere_problem(data: GameData, gamma: float, *, ahead: bool = False) -> SphereProblem:
     """The sphere problem of Theorem A on a game's data, without forming anything."""
     targets, _ = data.projected_targets
-    with np.errstate(over="ignore", invalid="ignore"):
-        begun = gamma if ahead else None
-        all_of_it = Targets(data.projected, targets, squares=data.target_squares, ahead=begun)
-        problem = SphereProblem(all_of_it, gamma)
-    data.check_finite(problem.g)
+    begun = take_products(data, gamma) if ahead else None
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = data.target_squares
+            all_of_it = Targets(data.projected, targets, squares=squares, begun=begun)
+            problem = SphereProblem(all_of_it, gamma)
+        data.check_finite(problem.g)
+    except BaseException:
+        if begun is not None:
+            begun.close()
+        raise
     return problem
 
 

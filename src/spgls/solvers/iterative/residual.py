@@ -80,7 +80,8 @@ class Slopes(NamedTuple):
     nu, residual : ndarray of shape (G,)
         Multipliers of least residual ``|rho|``, and that.
     along : ndarray of shape (G,)
-        Inner products of ``rho`` and of what multiplies ``nu`` in it, which rounding leaves.
+        Inner products of ``rho`` and of what multiplies ``nu`` in it, which rounding leaves, or
+        the most they can be.
     moved : ndarray of shape (G,)
         What rounding can have done to products of ``r`` with columns of unit length.
     """
@@ -289,8 +290,13 @@ class Fresh:
         slopes = Slopes(found.gamma, nu, size, along, found.moved)
         return self.best_bound(slopes, found.certain, low)
 
-    def best_bound(self, of: Slopes, certain: Each, low: Each = 0.0) -> Bounds:
-        """The best of several multipliers, by what is known of slopes and of ``|r|^2``."""
+    def best_bound(
+        self, of: Slopes, certain: Each, low: Each = 0.0, *, stretch: float = 0.0
+    ) -> Bounds:
+        """The best of several multipliers, by what is known of slopes and of ``|r|^2``.
+
+        Residuals may be longer than they seem by a share of ``stretch``.
+        """
         reach, size, unit = of.gamma**0.5, of.residual, self.rulers.unit
         error = of.moved * (self.rulers.whole**2 + (self.rulers.z / reach) ** 2) ** 0.5
         total = of.nu + low
@@ -299,8 +305,8 @@ class Fresh:
         lost = np.inf + 0.0 * size
         for trial in (total, *(share * best for share in _TRIALS)):
             step = trial - total
-            square = size**2 + 2.0 * step * of.along + step**2 * of.gamma / 4.0
-            missing = abs(square) ** 0.5 + error + unit * abs(trial - low) * reach
+            square = size**2 + 2.0 * abs(step * of.along) + step**2 * of.gamma / 4.0
+            missing = (1.0 + stretch) * abs(square) ** 0.5 + error + unit * abs(trial - low) * reach
             own = missing**2 / trial
             lost = choose((trial > 0.0) & (own < lost), own, lost)
         lower = certain - lost

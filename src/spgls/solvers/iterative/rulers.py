@@ -38,7 +38,8 @@ class Rulers:
         Length of the column of the intercept.
     across, down : float
         Rounding of sums over a row and over a column, in units of their terms; the former with
-        that of columns that were combined.
+        that of columns that were combined, the latter with that of a sum along what is projected
+        away.
     turned : float
         The same of a projection by a basis: the sine of the angle between what is projected away
         and what should be.
@@ -70,7 +71,7 @@ class Rulers:
     @classmethod
     def of(cls, data: GameData) -> Rulers:
         """Measure labels and goals."""
-        sizes, down, blur = data.sizes, sum_rounding_down(data.matrix), _blur(data)
+        sizes, own, blur = data.sizes, sum_rounding_down(data.matrix), _blur(data)
         least, estimated = _least(data)
         return cls(
             data=data,
@@ -80,8 +81,8 @@ class Rulers:
             raw_z=sizes.z,
             constant=sqrt(data.total_weight) if data.layout.fit_intercept else 0.0,
             across=sum_rounding(longest_row(data.matrix)) + blur,
-            down=down,
-            turned=_turned(data, down + blur),
+            down=own * (1 + (data.free.rank > 0)),
+            turned=_turned(data, own + blur),
             cut=_flushed(data),
             least=least,
             estimated=estimated,

@@ -14,6 +14,7 @@ from spgls.reduction import KrylovSpace
 from spgls.solvers.chunks import column_chunks
 from spgls.solvers.iterative.finish import finish
 from spgls.solvers.iterative.hard import Fits, HardCase
+from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.interpolate import SETTLED, SHARPER
 from spgls.solvers.iterative.iterate import Run, drive
 from spgls.solvers.krylov.projected import (
@@ -30,8 +31,9 @@ __all__ = ["BlockMethod", "Doubts"]
 
 Doubts = Literal["ignore", "judge", "leave"]
 
-#: Entries of one array of coefficients and strengths.
-_ENTRIES = 2**16
+#: Entries of coefficients that are made at once: of those that are judged by their coordinates,
+#: and of others.
+_ENTRIES, _FEWER = 2**20, 2**16
 
 
 class BlockMethod:
@@ -168,7 +170,8 @@ class BlockMethod:
 
     def _finish(self, points: Points, which: np.ndarray, status: Status | None) -> None:
         rows = np.flatnonzero(which)
-        width = max(_ENTRIES // self.space.size, 8)
+        kept = isinstance(self.space, MeasuredSpace) and self.space.kept
+        width = max((_ENTRIES if kept else _FEWER) // self.space.size, 8)
         if len(self.run.data.layout.immutable):
             width = len(next(column_chunks(self.run.data, np.arange(width))))
         for at in range(0, len(rows), width):

@@ -69,6 +69,11 @@ def _some(
     prover: Prover, nu: Vector, x_y: Array, x_z: Array, floor: float
 ) -> Iterator[tuple[float, Vector, bool]]:
     """Multiplier, matrix, and whether it rests on an estimate."""
+    # Coefficients that are not finite prove nothing, and would spoil products with the others.
+    there = np.isfinite(x_y).all(axis=0) & np.isfinite(x_z).all(axis=0)
+    nu, x_y, x_z = nu[there], x_y[:, there], x_z[:, there]
+    if not len(nu):
+        return
     fresh, count = prover.fresh, len(nu)
     rulers, one, none = fresh.rulers, np.ones(count), np.zeros(count)
     x = np.hstack([x_y, x_z])

@@ -142,13 +142,22 @@ class Points:
         if not problem.g.any():
             # Without a linear term -r is as good, and has the smaller alpha.
             length = np.where(last > 0.0, -length, length)
-        h = h / length
-        r = np.empty((problem.size, len(rows)), order="F")
-        r[:-1], r[-1] = self.space.combine(h), last / length
-        span = self.space.span(h) if isinstance(self.space, MeasuredSpace) else None
+        h, last = h / length, last / length
+        space, span = self.space, None
+        if isinstance(space, MeasuredSpace):
+            targets = np.stack([problem.p_z, problem.p_y], axis=1)
+            span = space.span(h, space.frame(targets) if len(rows) > 1 else None)
+
+        def make() -> Array:
+            r = np.empty((problem.size, len(rows)), order="F")
+            r[:-1], r[-1] = space.combine(h), last
+            return r
+
         return Ends(
             gamma=self.gamma[rows],
-            r=r,
+            last=last,
+            squares=np.einsum("ij,ij->j", h, h),
+            make=make,
             several=self.several[rows],
             far=self.far[rows],
             floor=self.floor[rows],

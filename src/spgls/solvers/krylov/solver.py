@@ -14,6 +14,7 @@ from spgls.game.providers import Population
 from spgls.reduction import KrylovSpace
 from spgls.reduction.data import GameData
 from spgls.reduction.ritz import start_block
+from spgls.solvers.iterative.early import begin_products
 from spgls.solvers.iterative.hard import with_hard_case
 from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.interpolate import with_interpolation
@@ -86,6 +87,11 @@ class Krylov:
             raise ValueError(f"extra_random must be a whole number, zero or more; got {extra!r}.")
         if self.width not in ("auto", 1, 2) or isinstance(self.width, bool):
             raise ValueError(f"width must be 'auto', 1 or 2; got {self.width!r}.")
+
+    def begin_early(self, data: GameData, gamma: float) -> None:
+        """Begin the first products of a game, which :meth:`solve` will ask for."""
+        if not self._wide(data):
+            begin_products(data, gamma)
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
