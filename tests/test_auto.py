@@ -23,6 +23,16 @@ from .catalogue import CATALOGUE, problem
 TOL = 1e-9
 
 
+@pytest.fixture(autouse=True)
+def fresh_plans():
+    """What other tests predicted is no plan for this one."""
+    for kept in (auto._costs, auto._plan_within):
+        kept.cache_clear()
+    yield
+    for kept in (auto._costs, auto._plan_within):
+        kept.cache_clear()
+
+
 @pytest.fixture
 def ambitious(monkeypatch):
     """Predict that iterations cost nothing, so that they are tried first."""

@@ -564,3 +564,30 @@ def test_data_in_cache_and_in_blocks_has_the_same_products(order, cached, monkey
     np.testing.assert_allclose(matrix.cross(u), X.T @ u, atol=1e-12)
     np.testing.assert_allclose(matrix.gram(v), X.T @ (X @ v), atol=1e-12)
     assert matrix.total_square() == pytest.approx(np.sum(X**2), rel=1e-13)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_data_in_cache_is_taken_in_parts_where_it_is_long(weighted, monkeypatch):
+    """One product for some rows after the other, with what stands beside the data."""
+    monkeypatch.setattr("spgls.matrix.dense._PARTED", 2**12)
+    rng = np.random.default_rng(0)
+    X, target, v = rng.normal(size=(130, 17)), rng.normal(size=130), rng.normal(size=17)
+    row = rng.random(130) if weighted else None
+    matrix = as_matrix(X)
+    seen = []
+    monkeypatch.setattr(type(matrix), "row_panels", _noting(type(matrix).row_panels, seen))
+    product, last = ScaledMatrix(matrix, row).gram_beside(v, target, 0.5)
+    A = X if row is None else row[:, None] * X
+    t = A @ v + 0.5 * target
+    np.testing.assert_allclose(product, A.T @ t, rtol=1e-12, atol=1e-12)
+    assert last == pytest.approx(target @ t, rel=1e-12)
+    assert len(seen) == 1
+    assert seen[0] < 130
+
+
+def _noting(function, seen):
+    def noted(self, rows):
+        seen.append(rows)
+        return function(self, rows)
+
+    return noted

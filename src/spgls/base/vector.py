@@ -9,7 +9,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 
-__all__ = ["dot", "leading_bits", "norm"]
+__all__ = ["dot", "leading_bits", "norm", "squares"]
 
 
 #: Entries of a piece that BLAS multiplies in the calling thread, and pieces that are few.
@@ -47,6 +47,13 @@ def leading_bits(numbers: Array) -> Array:
     """The first half of the bits of each number: products of two such numbers are exact."""
     spread = numbers * (2.0**27 + 1.0)
     return np.asarray(spread - (spread - numbers))
+
+
+def squares(columns: Array) -> Vector:
+    """Squared lengths of columns."""
+    if columns.shape[1] == 1:
+        return np.array([dot(columns[:, 0], columns[:, 0])])
+    return np.asarray(np.einsum("ij,ij->j", columns, columns))
 
 
 def norm(a: Vector) -> float:

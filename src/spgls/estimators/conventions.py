@@ -176,7 +176,8 @@ def read_rows(model: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, A
     Data that is known by its verbs alone, such as a stream, is returned as it is. Unless ``reset``,
     the columns have to be those that the model knows.
     """
-    if isinstance(X, Matrix) or in_chunks(X):
+    # An array is none of these, and asking for all verbs takes as long as a small product.
+    if not isinstance(X, np.ndarray) and (isinstance(X, Matrix) or in_chunks(X)):
         matrix = as_matrix(X, check_finite=False) if reset else _read_matrix_again(model, X)
         labels = check_vector(y, "y", matrix.shape[0], "row of X")
         if reset:
@@ -287,7 +288,7 @@ def read_again(model: Any, X: Any, *, accept_sparse: bool = True) -> Any:
 
 def linear_of(model: Any, table: Any) -> Any:
     """``w'x + b`` of rows that were read for a fitted model, in their own type."""
-    if not isinstance(table, Matrix):
+    if isinstance(table, np.ndarray) or not isinstance(table, Matrix):
         return table @ model.coef_ + model.intercept_
     if isinstance(table, DaskMatrix):
         coef, intercept = model.coef_.astype(np.float64), float(model.intercept_)

@@ -39,8 +39,9 @@ from spgls.game.providers import Population
 from spgls.game.response import check_pull, strength_at
 from spgls.matrix import Matrix
 from spgls.reduction.data import GameData
-from spgls.solvers import Controls, PopulationSolver, Solver, resolve
+from spgls.solvers import Controls, Solver, resolve
 from spgls.solvers.reach import reach_of_least_squares
+from spgls.solvers.registry import knows_populations
 from spgls.solvers.solve import read_controls
 
 __all__ = ["CrossValidated", "Splitter", "World"]
@@ -202,7 +203,7 @@ class CrossValidated(LinearGame):
     def _read_solver(self, grid: _Grid) -> Solver:
         solver = resolve(self.solver)
         _, shares, ridges = grid
-        if not isinstance(solver, PopulationSolver) and (any(shares) or any(ridges)):
+        if not knows_populations(solver) and (any(shares) or any(ridges)):
             raise ValueError(
                 f"solver {solver.capabilities.name!r} knows neither honest providers nor a ridge. "
                 "Pass honest_shares=[0] and ridges=[0], or solver='spectral'."

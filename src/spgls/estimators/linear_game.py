@@ -47,7 +47,6 @@ from spgls.reduction.layout import lay_out
 from spgls.solvers import (
     Auto,
     Controls,
-    PopulationSolver,
     Solution,
     Solver,
     Spectral,
@@ -58,6 +57,7 @@ from spgls.solvers import (
 )
 from spgls.solvers.dispatch import play_sums
 from spgls.solvers.reach import Reach, reach_from_sums, reach_of_least_squares
+from spgls.solvers.registry import knows_populations
 from spgls.solvers.solve import read_controls, read_ridge
 from spgls.solvers.statistics import GameStatistics
 from spgls.sphere import Certificate
@@ -114,7 +114,7 @@ class Terms(NamedTuple):
         population = _people(gamma, self.honest)
         one = isinstance(population, Population) and len(population.gammas) == 1
         paper = one and not self.ridge and not data.layout.avoids_null
-        if not isinstance(self.solver, PopulationSolver) and not paper:
+        if not paper and not knows_populations(self.solver):
             raise ValueError(
                 f"solver {self.solver.capabilities.name!r} knows neither honest providers nor a "
                 "ridge, and uses null spaces. Pass honest_share=0, ridge=0 and null_space='use', "
@@ -127,7 +127,9 @@ class Terms(NamedTuple):
         if isinstance(data, GameSums):
             return reach_from_sums(data)
         # What a fit draws at random does not depend on how its strength was found.
-        return reach_of_least_squares(data, self.solver, replace(self.controls, rng=None))
+        told = self.controls
+        controls = told if told.rng is None else replace(told, rng=None)
+        return reach_of_least_squares(data, self.solver, controls)
 
 
 # scikit-learn has no types, so a checker takes its classes for anything; so in subclasses.
@@ -274,7 +276,8 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _play(self, plan: Plan, data: GameData, table: Any, progress: Progress) -> Solution:
         """Solve one game, and keep what came of it."""
-        controls = replace(plan.controls, callback=progress.on_step)
+        told = plan.controls
+        controls = Controls(told.tol, told.max_iter, told.rng, progress.on_step)
         (solution,) = play(plan.solver, data, [plan.population], plan.ridge, controls)
         place = place_to_follow(table)
         self._keep(solution, plan.gamma, data.layout.given_cost, data.matrix.dtype, place)
@@ -328,7 +331,7 @@ class LinearGame(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         told = self.pull
         ends = (told.low, told.high) if isinstance(told, Between) else (told, told)
         pull = Between(*(check_pull(end) for end in ends))
-        if pull != Between(0.5, 0.5) and not isinstance(self.gamma, str):
+        if not isinstance(self.gamma, str) and pull != Between(0.5, 0.5):
             raise ValueError(
                 f"pull must stay 0.5 with gamma={self.gamma!r}, which says how strong providers "
                 f"are; got {describe(self.pull)}. Pass gamma='auto' with it."

@@ -56,6 +56,8 @@ class Between:
 
 
 def _end(value: Any, name: str) -> float:
+    if type(value) is float and value == value:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} of Between must be a number; got {describe(value)}.")
     if math.isnan(value):

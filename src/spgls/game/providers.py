@@ -11,7 +11,7 @@ import numpy as np
 
 from spgls.base.types import Array, Vector
 from spgls.base.validation import check_number, check_vector
-from spgls.base.vector import dot
+from spgls.base.vector import dot, squares
 from spgls.game.between import Between, read_between
 from spgls.game.moves import Cost, Moves
 from spgls.matrix import Matrix
@@ -33,7 +33,9 @@ def priced_norms(coef: Array, cost: Cost) -> Vector:
     """``q`` of each column of coefficients."""
     if isinstance(cost, Moves):
         return cost.reaches(coef)
-    priced = coef if cost is None else coef / cost[:, None]
+    if cost is None:
+        return squares(coef)
+    priced = coef / cost[:, None]
     return np.asarray(np.einsum("ij,ij->j", coef, priced))
 
 

@@ -1,4 +1,4 @@
-"""Products of a bordered matrix, started before anybody asks for them.
+"""Products of a bordered matrix, and those that are started before anybody asks for them.
 
 The first steps of a Krylov method follow from its start alone. Where the data is on a device that
 works by itself, they are begun at once, and the host looks at results as they come.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 
 __all__ = ["Begun", "Bordered", "begun_of"]
 
@@ -55,6 +56,13 @@ class Begun(Protocol):
     def close(self) -> None:
         """Wait for what nobody asked for."""
         ...
+
+
+def in_two_reads(matrix: Any, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
+    """``A'r`` and ``target'r`` for ``r = A v + times target``."""
+    r = matrix.apply(v)
+    r += times * target
+    return matrix.cross(r), dot(target, r)
 
 
 def begun_of(matrix: Any, targets: Array, told: Bordered) -> Begun | None:

@@ -37,8 +37,9 @@ Order: TypeAlias = Literal["C", "F"]
 _TYPICAL = 256
 #: From so many entries on, compiled products are worth loading.
 _LARGE = 4_000_000
-#: Data of no more bytes is read twice from cache sooner than BLAS takes it in blocks.
-_CACHED = 2**25
+#: Data of no more bytes is read twice from cache sooner than BLAS takes it in small blocks. From so
+#: many on, the second read follows the first in blocks of half as many.
+_CACHED, _PARTED = 2**25, 2**24
 #: Rows (or columns, where those lie together) shorter than this are faster by BLAS.
 _SHORT = 128
 #: Bytes of panels that are squared, by order: rows are read twice and should be in cache, columns
@@ -61,6 +62,11 @@ class DenseMatrix(InMemory):
     ----------
     values : ndarray of shape (m, n)
         Floating point data of any width, any memory order; kept by reference.
+
+    Attributes
+    ----------
+    parted : bool
+        Whether a Gram product takes data that fits in cache in a few parts.
     """
 
     def __init__(self, values: NDArray[np.floating[Any]]) -> None:
@@ -74,6 +80,7 @@ class DenseMatrix(InMemory):
         self._run = _RUN_BYTES // max(values.shape[1] * values.itemsize, 1)
         self._large = values.size >= _LARGE and length >= _SHORT and _plain(values)
         self._cached = self._direct and not self._large and values.nbytes <= _CACHED
+        self.parted = self._cached and values.nbytes > _PARTED
 
     @property
     def fused(self) -> bool:
@@ -97,6 +104,8 @@ class DenseMatrix(InMemory):
 
     def apply(self, v: Array, shift: Vector | None = None) -> Array:
         """``A v``."""
+        if self._cached and shift is None and v.ndim == 1:
+            return np.asarray(self.values.dot(v))
         if self._compiled(v, shift):
             from spgls.matrix import products
 
@@ -104,7 +113,7 @@ class DenseMatrix(InMemory):
                 return products.cross(self.values.T, v)
             return products.apply(self.values, v, shift)
         if self._direct and shift is None and v.ndim == 1:
-            return np.asarray(self.values @ v)
+            return np.asarray(self.values.dot(v))
         # A block of columns is faster by pieces: BLAS does badly with few columns and many rows.
         out = np.empty((self.shape[0], *v.shape[1:]))
         for rows, block in self._blocks(shift):
@@ -113,6 +122,8 @@ class DenseMatrix(InMemory):
 
     def cross(self, u: Array, shift: Vector | None = None) -> Array:
         """``A' u``."""
+        if self._cached and shift is None and u.ndim == 1:
+            return in_pieces(self.values, u, sum_length(len(u)))
         if self._compiled(u, shift):
             from spgls.matrix import products
 
@@ -141,7 +152,7 @@ class DenseMatrix(InMemory):
 
     def gram(self, v: Array, shift: Vector | None = None, middle: RowMap | None = None) -> Array:
         """``A' M A v``, one read of each row block; two where :attr:`fused` says so."""
-        if self._cached and shift is None and v.ndim == 1:
+        if self._cached and not self.parted and shift is None and v.ndim == 1:
             return self._in_two_reads(v, None, middle)
         if self._compiled(v, shift) and (middle is None or isinstance(middle, RowStep)):
             from spgls.matrix import products
@@ -153,7 +164,9 @@ class DenseMatrix(InMemory):
             return products.gram(self.values, v, shift, middle)
         out = np.zeros(0)
         # One column leaves room in cache for larger blocks, which wake BLAS's threads less often.
-        room = BLOCK_BYTES if v.ndim == 1 else CACHE_BYTES
+        room = CACHE_BYTES
+        if v.ndim == 1:
+            room = _PARTED // 2 if self.parted else BLOCK_BYTES
         for rows, block in self._blocks(shift, room):
             t = block @ v
             part = in_pieces(
@@ -185,6 +198,11 @@ class DenseMatrix(InMemory):
         if not (self._direct and _plain(self.values)):
             return None
         entries = self.values.ravel(order="K")
+        return dot(entries, entries)
+
+    def head_square(self, count: int) -> float:
+        """Sum of squares of the first rows."""
+        entries = self.values[:count].ravel().astype(np.float64, copy=False)
         return dot(entries, entries)
 
     def cross_and_squares(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import sqrt
 
 import numpy as np
 from scipy.linalg import qr
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
-from spgls.matrix.bordered import Begun, Bordered, begun_of
+from spgls.matrix.bordered import Begun, Bordered, begun_of, in_two_reads
 from spgls.matrix.pieces import block_length, in_pieces, sum_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
@@ -146,7 +146,12 @@ class ScaledMatrix:
         return bool(getattr(self.matrix, "narrow", False))
 
     def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
-        """``A'r`` and ``target'r`` for ``r = A v + times target``, reading the data once."""
+        """``A'r`` and ``target'r`` for ``r = A v + times target``, row by row if that pays.
+
+        It does in one read, or in parts that stay in cache for the second.
+        """
+        if not (self.fused or getattr(self.matrix, "parted", False)):
+            return in_two_reads(self, v, target, times)
         step = RowStep.projection(target[:, None], np.array([-times]))
         return self.gram(v, step), float(step.left[0])
 
@@ -235,10 +240,12 @@ class ProjectedMatrix:
         return self.matrix.narrow
 
     def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
-        """``A'P r`` and ``target'r`` for ``r = P(A v + times target)``, in one read.
+        """``A'P r`` and ``target'r`` for ``r = P(A v + times target)``, in one read if it pays.
 
         ``target`` has to be projected.
         """
+        if not self.fused:
+            return in_two_reads(self, v, target, times)
         basis = np.column_stack([self.basis, target])
         step = RowStep.projection(basis, np.append(self.overlap.T @ v, -times))
         out = self.matrix.gram(v, step)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from spgls.base.cached import cached_property
 from spgls.base.types import Array, Vector
 from spgls.matrix.compiler import compiler_works
 from spgls.matrix.pieces import block_length, cuts

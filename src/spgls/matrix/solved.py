@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from spgls.base.types import Array, Vector
-from spgls.base.vector import dot
+from spgls.matrix.bordered import in_two_reads
 from spgls.matrix.eliminated import EliminationError, eliminated
 from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length, in_pieces, sum_length
@@ -96,8 +96,7 @@ class SolvedMatrix:
 
     def gram_beside(self, v: Vector, target: Vector, times: float) -> tuple[Vector, float]:
         """``A'P r`` and ``target'r`` for ``r = P A v + times target``, a projected target."""
-        r = self.apply(v) + times * target
-        return self.cross(r), dot(target, r)
+        return in_two_reads(self, v, target, times)
 
     def square(self) -> Array:
         """``A'PA`` itself: by elimination where the free columns can be factorised.

@@ -82,6 +82,8 @@ class Work:
 
     def of_columns(self, count: int) -> Work:
         """The same for some of the columns; a pass still reads all of them."""
+        if count == self.columns and not self.free:
+            return self
         share = count / max(self.columns, 1)
         return replace(
             self,

@@ -7,13 +7,13 @@ each of many games; ``t`` is a number, a vector, or a vector with an entry for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from math import inf
 from operator import mul
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.types import Array
 
 __all__ = [

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import lstsq
 
+from spgls.base.cached import cached_property
 from spgls.base.devices import check_one_place
 from spgls.base.far_array import far_of, side_by_side
 from spgls.base.frames import column_names
@@ -182,7 +182,7 @@ class GameData:
         return np.zeros_like(t) if self._size(rest) <= 1e-14 * self._size(t) else rest
 
     def _size(self, t: Vector) -> float:
-        return float(np.sqrt(dot(t, t if self.weight is None else self.weight * t)))
+        return sqrt(self.loss(t))
 
     @cached_property
     def raw_squares(self) -> tuple[float, float]:
@@ -349,7 +349,7 @@ class GameData:
     @cached_property
     def _projected(self) -> _Projected:
         """Labels and goals after projection, with all that is asked of them."""
-        before = np.sqrt(self.raw_squares)
+        before = np.array([sqrt(square) for square in self.raw_squares])
         if not self._plain:
             before = np.array([norm(times(self.root_weight, t)) for t in self.centred])
         free, targets, _ = self._first_projection
@@ -358,7 +358,7 @@ class GameData:
         y, z = targets[:, 0], targets[:, 1]
         gap = y - z
         apart = dot(gap, gap)
-        if sqrt(apart) <= self.same * before.sum():
+        if sqrt(apart) <= self.same * (before[0] + before[1]):
             targets, z, apart = side_by_side(y, y, order="F"), y, 0.0
         yy, zz = self.raw_squares if self._plain else (dot(y, y), dot(z, z))
         if z is y:

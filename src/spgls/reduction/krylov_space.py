@@ -222,7 +222,8 @@ class KrylovSpace:
         w -= Q.dot(inner)
         inner[recent:] += part
         self._T[: k + 1, k] = self._T[k, : k + 1] = inner
-        largest = float(np.abs(inner).max())
+        # No entry beside the diagonal of a positive matrix is larger than those on it.
+        largest = float(inner[k])
         self.scale = largest if isnan(largest) else max(self.scale, largest)
         length = norm(w)
         self._last = 1
@@ -263,8 +264,8 @@ class KrylovSpace:
     def residual(self, h: Vector) -> float:
         """``|outside(h)|``, which takes no long vector before the first restart."""
         if self._head is None:
-            return float(np.linalg.norm(self._coupling @ h[len(h) - self._last :]))
-        return float(np.linalg.norm(self.outside(h)))
+            return norm(self._coupling.dot(h[len(h) - self._last :]))
+        return norm(self.outside(h))
 
     def residuals(self, h: Array) -> Vector:
         """``|outside(h)|`` of each column."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.types import Array, Vector
 from spgls.game.moves import Cost, Moves
 from spgls.matrix import Matrix

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from spgls.base.cached import cached_property
 from spgls.base.types import Vector
 from spgls.reduction.rounding import Rounding
 

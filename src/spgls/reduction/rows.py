@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from scipy.linalg import svd
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import SolvedProjection, block_length, column_squares, flush_columns
 from spgls.reduction.data import GameData

@@ -39,6 +39,8 @@ _MODERATE = 2000
 #: So few columns are squared for a proof against populations in any case; more of them, if not
 #: more than rows, are decomposed where that takes no longer than this.
 _FEW, _SOON = 400, 0.5
+#: What there is to choose from.
+_EXACT, _ITERATIVE = Spectral(), Krylov()
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,18 @@ def make_plan(
         Bytes that may be used; by default what is free, which small games do not ask for.
     """
     cores = threads() if cores is None else cores
+    room = inf if memory is None else memory
+    if memory is None and max(cost.memory for cost in _costs(work, games, cores)) > _CHECKED:
+        room = _free_memory(int(monotonic() / _FRESH))
+    return _plan_within(work, games, mixed, cores, room)
+
+
+@lru_cache(maxsize=64)
+def _plan_within(work: Work, games: int, mixed: bool, cores: int, room: float) -> Plan:
+    """The plan where so much memory is free; games on data of one kind come in numbers."""
     m, n = work.rows, work.columns
     side = "columns" if m >= n else "rows"
     exact, krylov = _costs(work, games, cores)
-    room = inf if memory is None else memory
-    if memory is None and max(exact.memory, krylov.memory) > _CHECKED:
-        room = _free_memory(int(monotonic() / _FRESH))
     options = (
         _option("spectral", f"decompose a matrix of order {min(m, n)} ({side})", exact, room, work),
         _option("krylov", "multiply with the data until certified", krylov, room, work),
@@ -185,7 +193,7 @@ def make_plan(
 
 @lru_cache(maxsize=64)
 def _costs(work: Work, games: int, cores: int) -> tuple[Cost, Cost]:
-    """What both would take; games on data of one kind come in numbers."""
+    """What both would take."""
     return spectral_cost(work, games, cores), krylov_cost(work, games, cores)
 
 
@@ -244,11 +252,11 @@ class Auto:
         """Solve one game."""
         plan = _plan(data, 1, mixed=False)
         if plan is None or plan.solver == "spectral":
-            return Spectral().solve(data, gamma, controls)
-        first = Krylov().solve(data, gamma, _limited(controls, plan))
+            return _EXACT.solve(data, gamma, controls)
+        first = _ITERATIVE.solve(data, gamma, _limited(controls, plan))
         if not _given_up(first, data, controls, plan):
             return first
-        return _after(first, Spectral().solve(data, gamma, controls))
+        return _after(first, _EXACT.solve(data, gamma, controls))
 
     def solve_population(
         self, data: GameData, population: Population, ridge: float, controls: Controls
@@ -256,19 +264,18 @@ class Auto:
         """Solve one game against a population, or with a ridge."""
         plan = _plan(data, 1, mixed=True)
         if plan is None or plan.solver == "spectral":
-            return Spectral().solve_population(data, population, ridge, controls)
-        first = Krylov().solve_population(data, population, ridge, _limited(controls, plan))
+            return _EXACT.solve_population(data, population, ridge, controls)
+        first = _ITERATIVE.solve_population(data, population, ridge, _limited(controls, plan))
         if not _given_up(first, data, controls, plan):
             return first
-        return _after(first, Spectral().solve_population(data, population, ridge, controls))
+        return _after(first, _EXACT.solve_population(data, population, ridge, controls))
 
     def solve_range(
         self, data: GameData, people: PopulationRange, ridge: float, controls: Controls
     ) -> Solution:
         """Solve one game against the worst population of a range: by decomposition, if it fits."""
-        exact = Spectral()
-        check_memory(exact, data, 1, only=True)
-        return exact.solve_range(data, people, ridge, controls)
+        check_memory(_EXACT, data, 1, only=True)
+        return _EXACT.solve_range(data, people, ridge, controls)
 
     def solve_path(
         self,
@@ -281,11 +288,11 @@ class Auto:
         mixed = any(isinstance(gamma, Population) for gamma in gammas)
         plan = _plan(data, len(gammas), mixed=mixed)
         if plan is None or plan.solver == "spectral":
-            return Spectral().solve_path(data, gammas, controls, ridge)
-        found = list(Krylov().solve_path(data, gammas, _limited(controls, plan), ridge))
+            return _EXACT.solve_path(data, gammas, controls, ridge)
+        found = list(_ITERATIVE.solve_path(data, gammas, _limited(controls, plan), ridge))
         lost = [i for i, solution in enumerate(found) if _given_up(solution, data, controls, plan)]
         if lost:
-            again = Spectral().solve_path(data, [gammas[i] for i in lost], controls, ridge)
+            again = _EXACT.solve_path(data, [gammas[i] for i in lost], controls, ridge)
             for i, solution in zip(lost, again, strict=True):
                 found[i] = _after(found[i], solution)
         return tuple(found)
@@ -296,7 +303,7 @@ def chosen_solver(solver: Any, data: GameData) -> Spectral | Krylov:
     if isinstance(solver, Spectral | Krylov):
         return solver
     plan = _plan(data, 1, mixed=True)
-    return Krylov() if plan is not None and plan.solver == "krylov" else Spectral()
+    return _ITERATIVE if plan is not None and plan.solver == "krylov" else _EXACT
 
 
 def check_memory(solver: Any, data: GameData, games: int, *, only: bool = False) -> None:
@@ -352,7 +359,7 @@ def _plan(data: GameData, games: int, *, mixed: bool) -> Plan | None:
 def _limited(controls: Controls, plan: Plan) -> Controls:
     if controls.max_iter is not None or not plan.patience:
         return controls
-    return replace(controls, max_iter=plan.patience)
+    return Controls(controls.tol, plan.patience, controls.rng, controls.callback)
 
 
 def _given_up(solution: Solution, data: GameData, controls: Controls, plan: Plan) -> bool:

@@ -16,7 +16,13 @@ from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.ones import as_column, column_of_ones, with_intercept
 from spgls.solvers.ranges import RangeTask, solve_range
 from spgls.solvers.recover import Clock, Task
-from spgls.solvers.registry import EarlySolver, PathSolver, PopulationSolver, RangeSolver, Solver
+from spgls.solvers.registry import (
+    EarlySolver,
+    PathSolver,
+    RangeSolver,
+    Solver,
+    knows_populations,
+)
 from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Setting, Solution
 from spgls.solvers.spectral import Spectral
@@ -40,7 +46,7 @@ def check_knows(
             )
         return
     paper = is_paper_game(population, ridge)
-    if (paper and not avoids_null) or isinstance(solver, PopulationSolver):
+    if (paper and not avoids_null) or knows_populations(solver):
         return
     if avoids_null:
         raise ValueError(
@@ -195,7 +201,7 @@ def _play(
             assert isinstance(solver, RangeSolver)
             solution = solver.solve_range(data, game, ridge, controls)
         elif isinstance(game, Population):
-            assert isinstance(solver, PopulationSolver)
+            assert knows_populations(solver)
             solution = solver.solve_population(data, game, ridge, controls)
         else:
             solution = solver.solve(data, game, controls)

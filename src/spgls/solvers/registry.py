@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 
 from spgls.base.types import Array, Numbers, Vector
 from spgls.base.validation import check_choice, describe
@@ -23,6 +23,7 @@ __all__ = [
     "SolverFunction",
     "SolverLike",
     "available_solvers",
+    "knows_populations",
     "register",
     "resolve",
     "solve_by_kind",
@@ -127,6 +128,11 @@ class PathSolver(Protocol):
         tell what had been spent on all of them together when it was found.
         """
         ...
+
+
+def knows_populations(solver: object) -> TypeGuard[PopulationSolver]:
+    """Whether a solver knows populations; asking for a protocol takes longer than a product."""
+    return hasattr(solver, "solve_population")
 
 
 def solve_by_kind(

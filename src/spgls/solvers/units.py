@@ -34,7 +34,7 @@ _WEAKEST, _STRONGEST = 1e150, 1e-150
 #: Squares below and above these are no numbers, nor are those of factors with so many bits.
 _LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
 #: Rows that tell the scale of the data, and entries of all of them.
-_ROWS, _ENTRIES = 256, 2**14
+_ROWS, _ENTRIES = 256, 2**13
 
 
 @dataclass(frozen=True)
@@ -190,16 +190,17 @@ def _plain(data: GameData, count: int) -> bool:
     """Whether sums of squares say at once that nothing is out of the ordinary."""
     m, n = data.matrix.shape
     with np.errstate(all="ignore"):
-        squares = data.raw_squares
+        y, z = data.raw_squares
         if data.weight is not None:
-            squares = dot(data.y, data.y), dot(data.z, data.z)
+            y, z = dot(data.y, data.y), dot(data.z, data.z)
         begun = begun_products(data)
         if begun is not None:
             # All rows tell more than the first, and somebody is at it already.
             count, own = m, begun.total()
         else:
             own = head_square(data.matrix, count)
-    return all(m * min(count, m) * n * _SMALL**2 < one < _LARGE**2 for one in (sum(squares), own))
+    least = m * min(count, m) * n * _SMALL**2
+    return least < y + z < _LARGE**2 and least < own < _LARGE**2
 
 
 def _to_one(size: float, most: int) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import hypot, sqrt
 from typing import Protocol
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.far_array import far_of
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot, norm
@@ -78,6 +78,8 @@ class Targets:
         ``y'y``, ``y'z`` and ``z'z``, where they are known.
     begun : Begun, optional
         First products of a problem that are under way.
+    alone : bool
+        Whether there is one problem only, which may do without ``A'z``.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class Targets:
         *,
         squares: tuple[float, ...] | None = None,
         begun: Begun | None = None,
+        alone: bool = False,
     ) -> None:
         table, y, z = targets, targets[:, 0], targets[:, 1]
         if far_of(targets) is None:
@@ -111,7 +114,7 @@ class Targets:
         centre = z / 2 - y
         self.p = dot(centre, centre)
         #: Whether goals join in row by row, where multiplying them first would cost a column.
-        self.narrow = ahead is not None and self.begun is None and matrix.narrow
+        self.narrow = alone and begun is None and matrix.narrow
         if matrix.fused and not self.narrow:
             products = matrix.measured_cross(table)
             self.p_y, self.p_z = np.ascontiguousarray(products.T)
@@ -230,22 +233,15 @@ class SphereProblem:
             if known is not None:
                 return known
         out = np.empty_like(r)
-        if self.targets.narrow:
-            slope, goal = self.matrix.gram_beside(r[:-1], self.z, r[-1] / (2 * self._half))
-            np.multiply(slope, self.gamma / 4, out=out[:-1])
-            out[-1] = self._half / 2 * goal
-            return out
-        if self.matrix.fused:
+        if self.matrix.fused and not self.targets.narrow:
             np.multiply(self.matrix.gram(r[:-1]), self.gamma / 4, out=out[:-1])
             out[:-1] += (self._half / 2 * r[-1]) * self.p_z
             out[-1] = self._half / 2 * dot(self.p_z, r[:-1]) + self.zz / 4 * r[-1]
             return out
-        # L'(L r) needs no A'z, which would cost another read to know.
-        t = self.matrix.apply(r[:-1])
-        t *= self._half
-        t += (r[-1] / 2) * self.z
-        np.multiply(self.matrix.cross(t), self._half, out=out[:-1])
-        out[-1] = dot(self.z, t) / 2
+        # L'(L r) needs no A'z, which would cost another read, or another column, to know.
+        slope, goal = self.matrix.gram_beside(r[:-1], self.z, r[-1] / (2 * self._half))
+        np.multiply(slope, self.gamma / 4, out=out[:-1])
+        out[-1] = self._half / 2 * goal
         return out
 
     def value(self, r: Vector, product: Vector) -> float:

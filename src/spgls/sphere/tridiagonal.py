@@ -46,9 +46,9 @@ def solve_tridiagonal(
     k = len(diagonal)
     if k == 1:
         return TridiagonalPoint(np.array([-1.0]), b - float(diagonal[0]))
-    radius = np.zeros(k)
-    radius[:-1] += np.abs(off)
-    radius[1:] += np.abs(off)
+    radius, size = np.zeros(k), abs(off)
+    radius[:-1] += size
+    radius[1:] += size
     lo = -float((diagonal + radius).max())
     hi = b - float((diagonal - radius).min())
     rhs = np.zeros(k)

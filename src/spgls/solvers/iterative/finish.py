@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import dot, norm
 from spgls.game.providers import priced_norms
@@ -148,9 +148,10 @@ def finish(
     """
     with np.errstate(all="ignore"):
         unattained = _read_goal(run, ends)
-        for i in np.flatnonzero(unattained).tolist():
+        moved = unattained.nonzero()[0].tolist()
+        for i in moved:
             _step_back_from_infinity(run.at(float(ends.gamma[i])), ends, i)
-        if unattained.any():
+        if moved:
             ends = ends.moved
         coef, alpha, sizes = _predictors(run.data, ends)
         judged: list[_Judged] = []
@@ -188,9 +189,13 @@ def _read_goal(run: Run, ends: Ends) -> np.ndarray:
     That takes ``A'(y - z) = 0``, which may cost a read of the data to see; so look only where the
     coefficients are large already.
     """
-    problem, last, square = run.problem, ends.last, ends.squares
+    problem, last = run.problem, ends.last
+    there = last >= 0.9
+    if True not in there.tolist():
+        return np.asarray(there)
+    square = ends.squares
     large = square / 4 * problem.zz <= 1e4 * run.controls.tol * problem.yy
-    there = (last >= 0.9) & (large | ends.far)
+    there &= large | ends.far
     # The point at infinity itself: no finite predictor belongs to it.
     at_infinity = there & (square < _NOTHING)
     if not (there & ~at_infinity).any():
@@ -224,7 +229,8 @@ def _predictors(data: GameData, ends: Ends) -> _Predictors:
     # 1 + alpha~ and 1 - alpha~, neither by a subtraction that cancels.
     long = 1.0 + np.abs(last)
     short = np.maximum(ends.squares, _NOTHING) / long
-    above, below = np.where(last >= 0.0, (long, short), (short, long))
+    near = last >= 0.0
+    above, below = np.where(near, long, short), np.where(near, short, long)
     factor = np.sqrt(ends.gamma) / below
     if frame is None or ends.span is None:
         v = ends.r[:-1] * factor

@@ -173,7 +173,11 @@ class Span:
     @property
     def size(self) -> Each:
         """Sums of the magnitudes of the coordinates."""
-        return np.abs(self.h).sum(axis=0)
+        return (
+            np.abs(self.h).sum(axis=0)
+            if self.h.ndim > 1
+            else np.float64(sum(map(abs, self.h.tolist())))
+        )
 
     @property
     def seen(self) -> Each:

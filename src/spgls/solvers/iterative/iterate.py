@@ -200,7 +200,7 @@ def sphere_problem(data: GameData, gamma: float, *, ahead: bool = False) -> Sphe
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             squares = data.target_squares
-            all_of_it = Targets(data.projected, targets, squares=squares, begun=begun)
+            all_of_it = Targets(data.projected, targets, squares=squares, begun=begun, alone=ahead)
             problem = SphereProblem(all_of_it, gamma)
         data.check_finite(problem.g)
     except BaseException:

@@ -17,12 +17,12 @@ a quadratic in ``(x, sqrt(gamma) c)`` with Hessian ``2 (B + nu)``, ``B = L'L`` a
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.each import Each, choose
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 
 import numpy as np
 from scipy.linalg import qr
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import squares
 from spgls.matrix import ScaledMatrix, SolvedProjection, longest_row
 from spgls.matrix.lazy import ROUNDING
 from spgls.matrix.squares import sum_rounding, sum_rounding_down
@@ -214,4 +215,4 @@ def _flushed(data: GameData) -> float:
 
 def lengths(columns: Array) -> Vector:
     """Norms of columns."""
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns)))
+    return np.asarray(np.sqrt(squares(columns)))

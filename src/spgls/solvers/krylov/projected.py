@@ -286,18 +286,20 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
             # Numbers too large for double precision.
             yield Iterate(np.nan, np.nan, np.nan, problem.g.copy)
             return
-        linear = space.starts[:, 0] if length > 0.0 else np.zeros(space.count)
         if space.restarts == 0:
-            d, e = np.diagonal(T).copy(), np.diagonal(T, 1).copy()
+            d, e = T.diagonal().copy(), T.diagonal(1).copy()
             h, multiplier = solve_tridiagonal(d, e, length, multiplier)
+            along = length * float(h[0])
             if multiplier <= 0.0:
                 lowest = lowest_eigenvalue(d, e)
         else:
+            linear = space.starts[:, 0] if length > 0.0 else np.zeros(space.count)
             h, multiplier, ritz, _ = solve_dense(T, linear)
+            along = float(linear @ h)
             lowest = min(lowest, ritz)
         yield Iterate(
             multiplier=multiplier,
-            objective=problem.p + float(linear @ h) - multiplier,
+            objective=problem.p + along - multiplier,
             residual=space.residual(h),
             point=partial(space.combine, h),
             lowest=lowest if multiplier <= 0.0 else None,
