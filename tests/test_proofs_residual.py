@@ -449,7 +449,7 @@ def test_coefficients_that_are_not_finite_prove_nothing_and_spoil_nothing(basis,
         own[:, 1] = np.inf
         return own, x
 
-    found = matrices_at(Prover(data), nus, lift, 0.0)
+    found = matrices_at(Prover(data), nus, lift, None)
     assert set(found.nu) == {1.0, 3.0}
 
 

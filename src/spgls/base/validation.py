@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 
-#: Up to so many entries, a sum of squares tells soonest that all are finite.
-_SHORT = 8192
 #: What makes a table of a query, in Spark, Ibis and polars.
 _COMPUTES = ("toPandas", "to_pandas", "collect")
 
@@ -153,8 +151,6 @@ def check_vector(
     A length of None accepts any but zero; entries are finite unless ``infinite`` allows ``inf``.
     """
     array = _one_dimensional(value, name, length, per)
-    if len(array) <= _SHORT and math.isfinite(array.dot(array)):
-        return array
     fine = ~np.isnan(array) if infinite else np.isfinite(array)
     if not fine.all():
         wrong = ~fine
