@@ -23,6 +23,7 @@ from spgls.matrix.pieces import (
     cuts,
     in_pieces,
     sum_length,
+    typical_length,
 )
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
@@ -33,8 +34,6 @@ __all__ = ["DenseMatrix", "panel_moment"]
 
 Order: TypeAlias = Literal["C", "F"]
 
-#: Rows whose mean stands in for that of all rows.
-_TYPICAL = 256
 #: From so many entries on, compiled products are worth loading.
 _LARGE = 4_000_000
 #: Data of no more bytes is read twice from cache sooner than BLAS takes it in small blocks. From so
@@ -217,10 +216,11 @@ class DenseMatrix(InMemory):
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""
+        count = typical_length(self.shape[0])
         if weight is None:
-            first = self.values[:_TYPICAL]
+            first = self.values[:count]
         else:
-            first = self.values[np.flatnonzero(weight)[:_TYPICAL]]
+            first = self.values[np.flatnonzero(weight)[:count]]
         mean = first.mean(axis=0, dtype=np.float64)
         # A column of equal numbers less one of them is exactly zero; less their mean, perhaps not.
         one = first[0].astype(np.float64)

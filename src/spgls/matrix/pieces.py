@@ -22,6 +22,7 @@ __all__ = [
     "in_pieces",
     "rows_within",
     "sum_length",
+    "typical_length",
 ]
 
 #: Working copies of a piece of the data never exceed about this many bytes.
@@ -53,6 +54,11 @@ def sum_length(rows: int) -> int:
     of the rows: one after the other, equal terms would be rounded the same way each time.
     """
     return 8 * max(32, round(1.875 * sqrt(rows)))
+
+
+def typical_length(rows: int) -> int:
+    """Rows whose mean stands in for that of so many: more of many, whose sums cost more digits."""
+    return min(max(rows // 256, 256), 4096)
 
 
 def in_pieces(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]], length: int) -> Array:

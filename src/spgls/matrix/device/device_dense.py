@@ -20,7 +20,7 @@ from spgls.matrix.device.begun import Ahead, can_begin
 from spgls.matrix.device.device_products import DenseProducts
 from spgls.matrix.device.on_device import OnDevice
 from spgls.matrix.device.rates import measured_rates
-from spgls.matrix.pieces import Rows, chosen_rows, cuts
+from spgls.matrix.pieces import Rows, chosen_rows, cuts, typical_length
 from spgls.matrix.protocol import RowMap
 from spgls.matrix.row_step import RowStep
 from spgls.matrix.work import Work
@@ -30,8 +30,6 @@ __all__ = ["DeviceDense"]
 #: Bytes of working copies on the device: narrow data is widened, and means are subtracted, by
 #: pieces.
 _PIECE = 2**27
-#: Rows whose mean stands in for that of all rows.
-_TYPICAL = 256
 
 
 class DeviceDense(OnDevice):
@@ -213,12 +211,13 @@ class DeviceDense(OnDevice):
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""
-        first = self.values[: min(_TYPICAL, self.shape[0]), :]
+        count = min(typical_length(self.shape[0]), self.shape[0])
+        first = self.values[:count, :]
         if weight is not None:
             # Among the first rows are enough of them, as a rule.
-            counted = np.flatnonzero(np.asarray(weight[: 16 * _TYPICAL]))
-            counted = counted if len(counted) >= _TYPICAL else np.flatnonzero(weight)
-            first = self._some(counted[:_TYPICAL])
+            counted = np.flatnonzero(np.asarray(weight[: 16 * count]))
+            counted = counted if len(counted) >= count else np.flatnonzero(weight)
+            first = self._some(counted[:count])
         block = self._wide(first)
         both = self._get(self._xp.stack([self._xp.mean(block, axis=0), block[0, :]]))
         mean, one = both
