@@ -92,7 +92,9 @@ def test_workers_do_what_threads_do(two_workers, check, given):
 
 
 def _executed(client):
-    """Tasks that the workers have done."""
+    """Tasks that the workers have done; what earlier tests left behind may still be under way."""
+    while any(client.processing().values()):
+        time.sleep(0.01)
     return sum(client.run(lambda dask_worker: dask_worker.state.executed_count).values())
 
 
