@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,8 +25,8 @@ class RowStep:
     ----------
     row : ndarray of shape (m,), optional
         Diagonal of ``R``; square roots of weights in a game.
-    basis : ndarray of shape (m, f), optional
-        Orthonormal columns ``Q``.
+    parts : tuple of ndarray
+        Columns ``Q``, orthonormal, side by side; each array has all rows.
     along : ndarray of shape (f,) or (f, w)
         ``Q'R A v``, known beforehand.
     left : ndarray of the shape of ``along``
@@ -33,14 +34,19 @@ class RowStep:
     """
 
     row: Vector | None = None
-    basis: Array | None = None
+    parts: tuple[Array, ...] = ()
     along: Array = field(default_factory=lambda: np.zeros(0))
     left: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def projection(cls, basis: Array, along: Array) -> RowStep:
-        """``I - Q Q'`` for a product whose part along ``Q`` is known."""
-        return cls(basis=basis, along=along, left=np.zeros_like(along))
+    def projection(cls, basis: Array, along: Array, *more: Array) -> RowStep:
+        """``I - Q Q'`` for a product whose part along ``Q`` is known; ``more`` of its columns."""
+        return cls(parts=(basis, *more), along=along, left=np.zeros_like(along))
+
+    @cached_property
+    def basis(self) -> Array | None:
+        """``Q`` as one array."""
+        return np.hstack(self.parts) if len(self.parts) > 1 else next(iter(self.parts), None)
 
     def weighted(self, row: Vector | None) -> RowStep:
         """Return the same between two factors of rows; sums go to the same place."""
@@ -49,8 +55,8 @@ class RowStep:
     def restricted(self, rows: slice) -> RowStep:
         """Return the same for some rows, numbered from zero; sums go to the same place."""
         row = None if self.row is None else self.row[rows]
-        basis = None if self.basis is None else self.basis[rows]
-        return replace(self, row=row, basis=basis)
+        basis = () if self.basis is None else (self.basis[rows],)
+        return replace(self, row=row, parts=basis)
 
     def __call__(self, rows: slice, t: Array) -> Array:
         """Map the rows of ``A v`` that a slice names."""

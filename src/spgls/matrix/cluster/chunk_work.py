@@ -155,16 +155,14 @@ def chunk_gram(
     matrix: Matrix,
     v: Array,
     shift: Vector | None,
-    along: Array | None,
+    along: Array,
     row: Vector | None,
-    basis: Array | None,
+    *basis: Array,
 ) -> tuple[Array, Array]:
-    """``A' M A v``, and what was left along the basis."""
-    if row is None and basis is None:
+    """``A' M A v``, and what was left along the columns of a basis, which come in parts."""
+    if row is None and not basis:
         return matrix.gram(v, shift), np.zeros(0)
-    step = RowStep(row=row)
-    if basis is not None and along is not None:
-        step = RowStep.projection(basis, along).weighted(row)
+    step = RowStep(row, basis, along, np.zeros_like(along))
     return matrix.gram(v, shift, step), step.left
 
 

@@ -312,11 +312,10 @@ class DaskMatrix(BlockedMatrix):
             t = self.apply(v, shift)
             return self.cross(middle(slice(0, len(t)), t), shift)
         step = RowStep() if middle is None else middle
-        along = None if step.basis is None else step.along
-        out, left = self._sum(
-            "gram", at.chunk_gram, (v, shift, along), (step.row, step.basis), lasting=True
-        )
-        if step.basis is not None:
+        # Each part by itself: workers keep those that come with every product.
+        beside = (step.row, *step.parts)
+        out, left = self._sum("gram", at.chunk_gram, (v, shift, step.along), beside, lasting=True)
+        if step.parts:
             step.left[...] += left
         return np.asarray(out)
 

@@ -192,9 +192,8 @@ class Fresh:
         along = np.vstack([overlap.T @ x, y, -z])
         narrow = x.shape[1] == 1
         # The rows of A x become those of r while they are at hand.
-        step = RowStep.projection(
-            np.hstack([basis, targets]), np.ascontiguousarray(along[:, 0]) if narrow else along
-        )
+        told = np.ascontiguousarray(along[:, 0]) if narrow else along
+        step = RowStep.projection(basis, told, targets)
         slope = scaled_of(data).gram(np.ascontiguousarray(x[:, 0]) if narrow else x, step)
         slope, left = slope.reshape(x.shape), step.left.reshape(along.shape)
         # r'r by what r is made of.
