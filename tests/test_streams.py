@@ -508,6 +508,18 @@ def test_labels_that_are_missing(tmp_path):
         solve(s, s.y, s.z, 1.0)
 
 
+def test_blocks_that_become_sparse():
+    """Sums over sparse rows are rounded otherwise, and the first block stands for all."""
+    X, y = TABLE[:, :4], np.asarray(TABLE[:, 0])
+
+    def blocks():
+        yield X[:50]
+        yield sp.csr_array(X[50:])
+
+    with pytest.raises(ValueError, match="rows 50 to .* are sparse, and the first are not"):
+        solve(stream(blocks), y, y + 1.0, 1.0)
+
+
 def test_blocks_of_another_width():
     def source():
         for number, block in enumerate(_blocks()):

@@ -255,6 +255,14 @@ class BlockedMatrix(ABC):
                     f"blocks must follow each other, {n} columns wide; got one of shape "
                     f"{matrix.shape} for rows {rows.start} to {rows.stop}, after {at} rows."
                 )
+            known = self.__dict__.get("_traits")
+            if known is not None and matrix.work.by_index and not known.work.by_index:
+                # Rounding would be measured as that of dense rows.
+                raise ValueError(
+                    f"blocks must be sparse from the first on, or all dense; rows {rows.start} to "
+                    f"{rows.stop} are sparse, and the first are not. Use .toarray() on these, or "
+                    "scipy.sparse.csr_array on all."
+                )
             yield rows, matrix
             at = rows.stop
             count, longest = count + 1, max(longest, matrix.shape[0])
