@@ -89,18 +89,19 @@ class BlockedMatrix(ABC):
     def additions(self) -> int:
         """Additions that a term of a sum over the rows goes through, where blocks are short.
 
-        Sums over blocks are added one by one. Blocks of some length are few, and nothing beside
-        what happens within them: then zero. So it is where blocks are added up elsewhere.
+        Sums over blocks are added one by one, and so are entries of blocks that are sparse though
+        the first is not. Blocks of some length are few, and nothing beside what happens within
+        them: then zero. So it is where blocks are added up elsewhere.
         """
         if self.elsewhere:
             return 0
         if "_lengths" not in self.__dict__:
             for _ in self._matrices():
                 pass
-        count, longest = self.__dict__["_lengths"]
-        if MOMENT_ROWS * count <= self.shape[0]:
-            return 0
-        return int(count + min(longest, MOMENT_ROWS + 16 * sqrt(longest) + longest / 200))
+        count, longest, within = self.__dict__["_lengths"]
+        if MOMENT_ROWS * count > self.shape[0]:
+            within = max(within, min(longest, MOMENT_ROWS + 16 * sqrt(longest) + longest / 200))
+        return int(count + within) if within else 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -245,7 +246,7 @@ class BlockedMatrix(ABC):
 
     def _matrices(self) -> Iterator[tuple[slice, Matrix]]:
         """Blocks as matrices, in order and complete."""
-        (m, n), at, count, longest = self.shape, 0, 0, 0
+        (m, n), at, count, longest, entries = self.shape, 0, 0, 0, 0
         for rows, block in self.blocks():
             if rows.start == rows.stop:
                 continue
@@ -255,20 +256,14 @@ class BlockedMatrix(ABC):
                     f"blocks must follow each other, {n} columns wide; got one of shape "
                     f"{matrix.shape} for rows {rows.start} to {rows.stop}, after {at} rows."
                 )
-            known = self.__dict__.get("_traits")
-            if known is not None and matrix.work.by_index and not known.work.by_index:
-                # Rounding would be measured as that of dense rows.
-                raise ValueError(
-                    f"blocks must be sparse from the first on, or all dense; rows {rows.start} to "
-                    f"{rows.stop} are sparse, and the first are not. Use .toarray() on these, or "
-                    "scipy.sparse.csr_array on all."
-                )
             yield rows, matrix
             at = rows.stop
             count, longest = count + 1, max(longest, matrix.shape[0])
+            if matrix.work.by_index and not self.work.by_index:
+                entries = max(entries, longest_sum(matrix))
         if at != m:
             raise ValueError(f"blocks must have {m} rows together, as shape says; got {at}.")
-        self.__dict__["_lengths"] = count, longest
+        self.__dict__["_lengths"] = count, longest, entries
 
     def _examples(self) -> Iterable[Matrix]:
         """Blocks that stand for all."""

@@ -22,7 +22,7 @@ from spgls.base.threads import all_blas_threads
 from spgls.base.types import Array, Vector
 from spgls.matrix.lazy import ScaledMatrix
 from spgls.matrix.pieces import block_length
-from spgls.matrix.positive import longest_sum
+from spgls.matrix.positive import largest_column_sum
 from spgls.matrix.projection import FACTORISED, SolvedProjection
 from spgls.matrix.squares import sum_rounding
 
@@ -134,7 +134,7 @@ def _factor(make: Callable[[], Array]) -> _Factor | None:
         made = make()
         # Symmetric: by rows is as good as by columns, and needs no copy.
         both = np.asfortranarray(made.T if made.flags.c_contiguous else made)
-        diagonal, longest = np.diagonal(both).copy(), longest_sum(both)
+        diagonal, longest = np.diagonal(both).copy(), largest_column_sum(both)
         both[np.diag_indices(len(both))] += shift
         both, info = dpotrf(both, lower=1, clean=0, overwrite_a=1)
         if info == 0 and float(np.diagonal(both).min()) > _PIVOT:

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, spotrf
 from spgls.base.types import EPS, Array
 from spgls.matrix.pieces import CACHE_BYTES, block_length, cuts
 
-__all__ = ["certain_factor", "certain_in_single", "longest_sum", "square_unit"]
+__all__ = ["certain_factor", "certain_in_single", "largest_column_sum", "square_unit"]
 
 
 def square_unit(m: int, n: int) -> float:
@@ -41,7 +41,7 @@ def certain_in_single(M: Array, error: float, shift: float) -> float:
     """
     k, unit = len(M), float(np.finfo(np.float32).eps)
     single = M.T if M.flags.c_contiguous else np.asfortranarray(M)
-    rounding = unit * (longest_sum(single) + 1.0)
+    rounding = unit * (largest_column_sum(single) + 1.0)
     single[np.diag_indices(k)] -= np.float32(shift)
     factor, info = spotrf(single, lower=1, clean=0, overwrite_a=1)
     if info != 0:
@@ -55,7 +55,7 @@ def certain_in_single(M: Array, error: float, shift: float) -> float:
     return shift - error - rounding - 1.1 * (k + 1) * unit * float(rows.max())
 
 
-def longest_sum(M: Array) -> float:
+def largest_column_sum(M: Array) -> float:
     """Largest sum of magnitudes in a column; of a symmetric matrix at least its norm."""
     return max((float(np.abs(M[:, p]).sum(axis=0).max()) for p in _pieces(len(M))), default=0.0)
 
