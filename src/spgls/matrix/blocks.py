@@ -246,7 +246,7 @@ class BlockedMatrix(ABC):
 
     def _matrices(self) -> Iterator[tuple[slice, Matrix]]:
         """Blocks as matrices, in order and complete."""
-        (m, n), at, count, longest, entries = self.shape, 0, 0, 0, 0
+        (m, n), at, count, longest, entries, sparse = self.shape, 0, 0, 0, 0, False
         for rows, block in self.blocks():
             if rows.start == rows.stop:
                 continue
@@ -258,8 +258,9 @@ class BlockedMatrix(ABC):
                 )
             yield rows, matrix
             at = rows.stop
+            sparse = matrix.work.by_index if count == 0 else sparse
             count, longest = count + 1, max(longest, matrix.shape[0])
-            if matrix.work.by_index and not self.work.by_index:
+            if matrix.work.by_index and not sparse:
                 entries = max(entries, longest_sum(matrix))
         if at != m:
             raise ValueError(f"blocks must have {m} rows together, as shape says; got {at}.")
