@@ -11,13 +11,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from games import normal, regression, scattered
-from harness import Case, Measurement, environment, machine, measure, ratio_cell, require_quiet
+from harness import (
+    Case,
+    Measurement,
+    environment,
+    machine,
+    measure,
+    peak,
+    ratio_cell,
+    require_quiet,
+)
 from harness import save as save_page
 from iterative import Comparison, compare
 from peers import Game, galahad_gltr
@@ -76,16 +84,6 @@ def games() -> Iterator[tuple[str, Game, float]]:
         entries = m * n * density
         game = Game(*scattered(m, n, density), GAMMA)
         yield f"sparse {m} x {n}, {entries:.0f} entries", game, LARGE if entries > 5e5 else SMALL
-
-
-def peak(function: Callable[[], Any]) -> float:
-    """Most bytes that a call held."""
-    tracemalloc.start()
-    try:
-        function()
-        return float(tracemalloc.get_traced_memory()[1])
-    finally:
-        tracemalloc.stop()
 
 
 def fit_row(m: Measurement, memory: float, kind: str) -> str:

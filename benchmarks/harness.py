@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ __all__ = [
     "machine",
     "markdown",
     "measure",
+    "peak",
     "ratio_cell",
     "require_quiet",
     "save",
@@ -192,6 +194,16 @@ def _timed(function: Callable[[], Any], pause: float = 0.0) -> tuple[float, Any]
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result
+
+
+def peak(function: Callable[[], Any]) -> float:
+    """Most bytes that a call held."""
+    tracemalloc.start()
+    try:
+        function()
+        return float(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
 
 
 def environment(*peers: str) -> dict[str, Any]:

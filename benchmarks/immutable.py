@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 import numba
 import numpy as np
 import scipy.sparse as sp
-from harness import CERTIFIED, environment, machine, ratio_cell, require_quiet, save
+from harness import CERTIFIED, environment, machine, peak, ratio_cell, require_quiet, save
 from threadpoolctl import threadpool_limits
 
 from spgls import Floor, StackelbergRegressor, solve
@@ -112,16 +111,6 @@ def timed(function: Callable[[], Any]) -> tuple[float, float, Any]:
     clock, cpu = time.perf_counter(), time.process_time()
     result = function()
     return time.perf_counter() - clock, time.process_time() - cpu, result
-
-
-def peak(function: Callable[[], Any]) -> float:
-    """Most bytes that a call held."""
-    tracemalloc.start()
-    try:
-        function()
-        return float(tracemalloc.get_traced_memory()[1])
-    finally:
-        tracemalloc.stop()
 
 
 def measure(case: Case, threads: int, pairs: int) -> Measurement:
