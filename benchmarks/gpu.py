@@ -5,6 +5,8 @@ be installed, pure Python packages may lie in a folder on PYTHONPATH:
 
     SCIPY_ARRAY_API=1 PYTHONPATH=src:FOLDER python benchmarks/gpu.py --out benchmarks/results
 
+Random games need gmpy2 besides, which computes losses in 400 bits.
+
 Times are medians of 20 after a warm-up of 0.3 s; a time counts only if its answer is certified.
 """
 
@@ -21,10 +23,13 @@ import importlib
 import json
 import platform
 import subprocess
+import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +41,18 @@ from spgls.datasets import catalogue, load_problem
 from spgls.matrix import as_matrix
 from spgls.solvers import Krylov
 
+# The campaign is part of the tests, which are no installed package: the import below needs this.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.campaign.places import put
+
 PACKAGES = ("numpy", "scipy", "sklearn", "torch", "cupy", "jax", "spgls")
 #: Turns of a measurement, of those that take longer than so many seconds, and seconds before them.
 TURNS, FEW, LONG, WARM = 20, 3, 0.5, 0.3
 #: Differences of objectives from those of NumPy, in units of the labels, that still agree.
 SAME = 1e-9
 STRENGTHS = np.geomspace(1e-3, 1e3, 100)
+#: Seed of the random games, and how many a process plays at a time.
+SEED, SOME = 701, 50
 
 
 def main() -> None:
@@ -50,6 +61,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="measurements whose names hold one of these, a,b"
     )
+    parser.add_argument("--games", type=int, default=4000, help="random games a library plays")
     parser.add_argument("--small", action="store_true", help="smaller games, to see that it runs")
     arguments = parser.parse_args()
     wanted = [part for part in arguments.only.split(",") if part]
@@ -58,11 +70,13 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("no NVIDIA GPU, or no PyTorch that sees it.")
     record: dict[str, Any] = {"environment": environment(), "measured": [], "catalogue": []}
+    record["campaign"] = []
     scale = 10 if arguments.small else 1
     arguments.out.mkdir(parents=True, exist_ok=True)
     jobs: dict[str, Callable[[], Any]] = {
         "bandwidth": bandwidth,
         **{f"catalogue {name}": _catalogue_job(name) for name in ("torch", "cupy", "jax")},
+        **{f"campaign {name}": _campaign_job(name, arguments.games) for name in ("torch", "cupy")},
         "products": lambda: products(200_000_000 // scale),
         "dense float64": lambda: dense(20_000 // scale, 10_000 // scale, "float64", 1e-9),
         "dense float32": lambda: dense(20_000 // scale, 10_000 // scale, "float32", 1e-5),
@@ -83,7 +97,7 @@ def main() -> None:
         except Exception as error:
             traceback.print_exc()
             found = [{"name": name, "error": f"{type(error).__name__}: {error}"}]
-        kind = "catalogue" if name.startswith("catalogue") else "measured"
+        kind = name.split()[0] if name.split()[0] in record else "measured"
         for row in found:
             record[kind].append(row)
             print(row, flush=True)
@@ -147,27 +161,6 @@ def bandwidth() -> list[dict[str, Any]]:
     return [{"name": "read", "terabytes_per_second": 8e-12 * X.numel() / seconds}]
 
 
-def on_device(library: str, X: Any) -> Any:
-    """A NumPy array or a SciPy matrix in another library, on the first device."""
-    if library == "torch":
-        import torch
-
-        if sp.issparse(X):
-            A = X.tocsr()
-            parts = (torch.asarray(np.array(p)) for p in (A.indptr, A.indices, A.data))
-            return torch.sparse_csr_tensor(*parts, size=A.shape, check_invariants=True).cuda()
-        return torch.asarray(np.array(X)).cuda()
-    if library == "cupy":
-        import cupy
-        import cupyx.scipy.sparse
-
-        return cupyx.scipy.sparse.csr_matrix(X.tocsr()) if sp.issparse(X) else cupy.asarray(X)
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    return jax.device_put(np.array(X))
-
-
 def _catalogue_job(library: str) -> Callable[[], list[dict[str, Any]]]:
     return lambda: compare(library)
 
@@ -180,7 +173,7 @@ def compare(library: str) -> list[dict[str, Any]]:
         X = problem.X
         if sp.issparse(X) and library == "jax":
             continue
-        there = on_device(library, X if sp.issparse(X) else np.asarray(X))
+        there = put(library, X if sp.issparse(X) else np.asarray(X))
         told = dict(problem.options)
         who = [problem.gamma, Population.mixed(problem.gamma, honest=0.5)]
         jobs = [(solve, one, told | {"solver": s}) for one in who for s in ("auto", "krylov")]
@@ -197,6 +190,35 @@ def compare(library: str) -> list[dict[str, Any]]:
                     words = f"{name}: {a.status.value} and {b.status.value}, {gap:.2g}"
                     different.append(f"{words}, {options.get('solver', 'path')}")
     return [{"name": library, "games": games, "worst": worst, "different": different}]
+
+
+def _campaign_job(library: str, games: int) -> Callable[[], list[dict[str, Any]]]:
+    return lambda: [campaign(library, games)]
+
+
+def campaign(library: str, games: int) -> dict[str, Any]:
+    """Random games with X on the device: every bound beside losses in 400 bits."""
+    parts = [(library, SEED, range(at, min(at + SOME, games))) for at in range(0, games, SOME)]
+    kinds, runs, failing = Counter(), Counter(), []
+    with get_context("spawn").Pool(os.cpu_count()) as pool:
+        for found in pool.imap_unordered(_some_games, parts):
+            kinds.update(found["kinds"])
+            runs.update(found["runs"])
+            failing += found["failing"]
+    return {
+        "name": library,
+        "seed": SEED,
+        "games": games,
+        "runs": dict(runs),
+        "kinds": dict(kinds),
+        "failing": failing,
+    }
+
+
+def _some_games(part: tuple[str, int, range]) -> dict[str, Any]:
+    from tests.campaign.elsewhere import count_there
+
+    return count_there(*part)
 
 
 def labelled(m: int, n: int, kind: str) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -453,6 +475,18 @@ def report(record: dict[str, Any]) -> str:
             f"the labels at most; {len(one['different'])} differ in status or by more than 1e-9."
         )
         lines += [f"  - {case}" for case in one["different"]]
+    lines += ["", "## Random games, beside losses in 400 bits", ""]
+    for one in record["campaign"]:
+        if "error" in one:
+            lines.append(f"- {one['name']}: {one['error']}")
+            continue
+        runs = sum(one["runs"].values())
+        proved = sum(n for status, n in one["runs"].items() if status.endswith("proved"))
+        found = ", ".join(f"{kind} {n}" for kind, n in one["kinds"].items()) or "nothing"
+        lines.append(
+            f"- {one['name']}: {one['games']:,} games of seed {one['seed']}, {runs:,} runs, "
+            f"{100 * proved / runs:.1f}% proved; games that show a failure: {found}."
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ from .campaign import play, shards
 from .campaign.__main__ import main
 from .campaign.check import Failure
 from .campaign.compare import compare, read_results, told
+from .campaign.elsewhere import count_there, play_there
 from .campaign.exact import Exact, exactly, precise
 from .campaign.examples import shrink_failures
 from .campaign.families import FAMILIES, make_game
@@ -30,7 +31,7 @@ from .campaign.shrink import Small, shrink
 from .campaign.table import as_json, as_markdown, count
 from .campaign.whole import play_game
 
-SOLVE = spgls.solve
+SOLVE, STRICT = spgls.solve, "array_api_strict"
 INF = math.inf
 
 
@@ -317,3 +318,25 @@ class TestCampaign:
         shrunk = shrink_failures(tmp_path, 1, lambda line: None)
         mine = [example for example in shrunk if example["game"] == 0]
         assert "does not fail" in mine[0]["program"]
+
+
+class TestElsewhere:
+    def test_games_on_a_device_end_as_on_the_host(self):
+        pytest.importorskip("array_api_strict")
+        found = count_there(STRICT, 2, range(0, 2 * len(FAMILIES), 3))
+        assert found["failing"] == []
+        assert found["games"] == len(range(0, 2 * len(FAMILIES), 3))
+
+    def test_a_false_bound_there_is_caught(self, monkeypatch):
+        pytest.importorskip("array_api_strict")
+
+        def boasting(X, *args, **options):
+            found = SOLVE(X, *args, **options)
+            if isinstance(X, np.ndarray):
+                return found
+            above = 1.01 * found.objective + 1.0
+            return replace(found, certificate=replace(found.certificate, lower_bound=above))
+
+        monkeypatch.setattr(spgls, "solve", boasting)
+        game = game_of()
+        assert "false bound proved" in {failure.kind for failure in play_there(game, STRICT)[1]}

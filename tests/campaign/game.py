@@ -12,6 +12,8 @@ import scipy.sparse as sp
 
 from spgls import Actions, Population
 
+from .places import put
+
 #: How X can be handed over. "halves" stores every entry as two halves of it, which add up exactly.
 STORES = ("dense", "fortran", "float32", "csr", "csc", "coo", "halves")
 
@@ -47,6 +49,8 @@ class Game:
     weight: np.ndarray | None = None
     ridge: float = 0.0
     store: str = "dense"
+    #: Another library than NumPy, on whose device X lies.
+    library: str = ""
     more: tuple[People, ...] = ()
     family: str = field(default="", kw_only=True)
     level: str = field(default="", kw_only=True)
@@ -65,7 +69,8 @@ class Game:
     @property
     def table(self) -> Any:
         """X in the container in which it is handed over."""
-        return stored(self.X, self.store)
+        given = stored(self.X, self.store)
+        return put(self.library, given) if self.library else given
 
     @property
     def targets(self) -> tuple[np.ndarray, np.ndarray]:

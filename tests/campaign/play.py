@@ -17,6 +17,7 @@ from spgls import solvers
 
 from .game import Game
 from .pieces import SUMS, add_up
+from .places import get
 
 TOL = 1e-9
 #: Seconds of work, not of waiting for others, after which a call counts as hanging.
@@ -196,7 +197,7 @@ def run_estimator(game: Game) -> Outcome:
         model = spgls.StackelbergRegressor(gamma=game.people.as_given(), tol=TOL, **given)
         model.fit(game.table, y, z=z, sample_weight=weight)
         return Answer(
-            np.asarray(model.coef_, dtype=np.float64),
+            get(model.coef_),
             float(model.intercept_),
             float(model.objective_),
             model.status_.value,
@@ -211,7 +212,7 @@ def run_estimator(game: Game) -> Outcome:
 def answer(found: Any) -> Answer:
     """A solution as plain numbers."""
     return Answer(
-        np.asarray(found.coef, dtype=np.float64),
+        get(found.coef),
         float(found.intercept),
         float(found.objective),
         found.status.value,

@@ -1,0 +1,50 @@
+"""X in the memory of a device, and answers back in that of the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+#: Libraries whose arrays X can be given in.
+LIBRARIES = ("torch", "cupy", "jax", "array_api_strict")
+
+
+def put(library: str, X: Any) -> Any:
+    """A NumPy array or a SciPy matrix in another library, on its first device."""
+    if library == "torch":
+        import torch
+
+        if sp.issparse(X):
+            A = X.tocsr()
+            parts = (torch.asarray(np.array(p)) for p in (A.indptr, A.indices, A.data))
+            return torch.sparse_csr_tensor(*parts, size=A.shape, check_invariants=True).cuda()
+        return torch.asarray(np.array(X)).cuda()
+    if library == "cupy":
+        import cupy
+        import cupyx.scipy.sparse
+
+        return cupyx.scipy.sparse.csr_matrix(X.tocsr()) if sp.issparse(X) else cupy.asarray(X)
+    dense = X.toarray() if sp.issparse(X) else np.array(X)
+    if library == "jax":
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        return jax.device_put(dense)
+    import array_api_strict
+
+    return array_api_strict.asarray(dense, device=array_api_strict.Device("device1"))
+
+
+def get(values: Any) -> np.ndarray:
+    """Numbers in double precision, wherever they were."""
+    if type(values).__module__.startswith("array_api_strict"):
+        import array_api_strict
+
+        values = values.to_device(array_api_strict.Device("CPU_DEVICE"))
+    elif hasattr(values, "cpu"):
+        values = values.cpu()
+    elif hasattr(values, "get"):
+        values = values.get()
+    return np.asarray(values, dtype=np.float64)
