@@ -46,6 +46,7 @@ from spgls import (
 )
 from spgls.display import CoefficientDisplay, MovementDisplay, ResponseDisplay
 from spgls.matrix import as_matrix
+from spgls.solvers import Spectral
 
 KINDS = ("matrix", "fewer", "as many", "more", "dependent", "some")
 
@@ -287,6 +288,24 @@ def test_large_means_cost_no_proof():
     proof = certify(X, y, z, 0.5, found.coef, intercept=found.intercept, feature_cost=cost)
     assert proof.relative_gap < 1e-8
     assert proof.kind == "proved"
+
+
+@pytest.mark.parametrize("engine", ["gram", "qr"])
+@pytest.mark.parametrize("seed", range(4))
+def test_large_means_beneath_whole_directions_are_paid_for(engine, seed):
+    rng = np.random.default_rng(seed)
+    near = rng.integers(-24, 24, (9, 3)) / 8.0
+    # Every sum is exact, so both are the same game: an intercept takes up the means.
+    far = near + np.array([2.0**23, -(2.0**26), 2.0**21])
+    y, z = rng.integers(-9, 9, (2, 9)) / 4.0
+    cost = Actions(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]), cost=np.array([100.0, 0.01]))
+    options = {"fit_intercept": True, "feature_cost": cost}
+    slack = 1e-13 * float(y @ y)
+    for gamma in (0.3, 1e8):
+        here = solve(near, y, z, gamma, **options)
+        there = solve(far, y, z, gamma, solver=Spectral(engine=engine), **options)
+        assert here.status.ok
+        assert there.certificate.lower_bound <= here.objective + slack
 
 
 @pytest.fixture

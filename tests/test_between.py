@@ -605,3 +605,40 @@ class TestRefused:
     def test_cross_validation(self, given, words):
         with pytest.raises(TypeError, match=words):
             StackelbergRegressorCV(goal=Floor(1.0), **given).fit(self.X, self.y)
+
+
+class TestFarOut:
+    """A null space, and honest people whom one end of the range has and the other has not."""
+
+    SMALL = ReducedGame(
+        np.array([3.0]), np.array([2.0]), np.array([0.5]), 0.0, 0.0, 1.5, nullity=1, free_gap=0.7
+    )
+
+    def test_the_limit_is_that_of_the_worst_mixture(self):
+        shares = np.array([[1.0, 0.0], [0.9, 0.1]])
+        sections = WorstSections(self.SMALL, np.array([0.01, np.inf]), shares, 0.0, 1e-9, 2.0)
+        with np.errstate(all="ignore"):
+            far = sections.evaluate(np.array([1e6, 1e9]))
+        assert far.value == pytest.approx(sections.value_at_infinity(), rel=1e-6)
+
+    def test_an_optimum_is_found_before_that(self):
+        x = np.array([-1.5, -5.5, -3.0, -2.5, 4.0, 4.0, 1.5, -8.5, 2.5, 7.5])
+        X, y = np.column_stack([x, 0.0 * x]), 0.5 * x
+        z = np.maximum(y, 0.0)
+        people = Population.mixed(Between(5e-4, 6.5), honest=Between(0.0, 0.1))
+        found = solve(X, y, z, people, fit_intercept=True)
+        assert found.status.ok
+        assert np.isfinite(found.objective)
+        # Zero coefficients, or a null space that makes everybody reach the goals, are no better.
+        assert found.objective < min(np.sum((y - y.mean()) ** 2), np.sum((z - y) ** 2))
+
+    def test_people_who_move_for_nothing(self):
+        X = [-2.4, -0.2, -0.1, -1.4, -0.8, 1.6, -0.9, -0.3, -0.9, -1.7]
+        X += [1.7, -1.5, 0.8, -0.4, -0.3, 0.8, 1.2, -1.0, -0.5, 0.9]
+        y = [3.0, -2.0, -3.0, -1.0, 0.0, -2.0, -1.0, 2.0, 1.0, -2.0]
+        z = [0.8241809125042572, 0.008262951832274323, -0.0442985849673474, 0.2946422575031339]
+        z += [-1.1128574175014494, 1.392168846450546, -0.9447146803517092, 0.20752583250235476]
+        z += [-0.5403184302047142, -0.6135050890657701]
+        strength = Between(2.397527003073441e-08, 5.02960933031085e-05)
+        people = Population.mixed(strength, honest=Between(0.0, 0.25))
+        assert solve(np.reshape(X, (10, 2)), y, z, people).status.ok

@@ -23,7 +23,7 @@ from spgls.reduction.layout import Layout
 from spgls.reduction.rounding import Rounding
 from spgls.reduction.sums import Origin
 from spgls.solvers import Spectral
-from spgls.sphere import dual_bound, solve_sphere
+from spgls.sphere import build_certificate, dual_bound, solve_sphere
 
 ENGINES = ("auto", "gram", "qr")
 
@@ -514,3 +514,20 @@ def test_a_bound_that_misses_the_tolerance_is_kept(engine):
     proof = certify(X, y, z, who, tight.coef, intercept=tight.intercept)
     assert proof.kind == "proved"
     assert proof.relative_gap < 1e-8
+
+
+def test_a_loss_that_is_no_number_proves_nothing():
+    game = ReducedGame(np.ones(1), np.ones(1), np.ones(1), 1.0, 0.0, 1.0)
+    for rounding in (np.nan, np.inf):
+        found = build_certificate(
+            game,
+            objective=np.inf,
+            bound=np.inf if np.isnan(rounding) else 0.5,
+            kkt_residual=0.0,
+            bound_rounding=0.0,
+            objective_rounding=rounding,
+            label_size=1.0,
+            tol=1e-9,
+        )
+        assert found.gap == np.inf
+        assert found.kind == "estimated"

@@ -357,6 +357,12 @@ class TestRefused:
         with pytest.raises(ValueError, match="too large to be squared"):
             GameStatistics.from_data(1e160 * X, y, z)
 
+    def test_too_large_to_square_together(self):
+        few = slice(0, 3)
+        large = GameStatistics.from_data(X[few], np.full(3, 1e154), z[few])
+        with pytest.raises(ValueError, match="too large to be squared"):
+            large + GameStatistics.from_data(X[few], np.full(3, -1e154), z[few])
+
     def test_columns(self):
         found = GameStatistics.from_data(X, y, z)
         with pytest.raises(ValueError, match="equally many columns; got 5 and 4"):

@@ -172,7 +172,9 @@ class ChangedMatrix(BlockedMatrix):
         return own if self.origin is None else own + self.origin
 
 
-def combine_columns(matrix: Matrix, change: Change, centred: bool) -> tuple[Matrix, Vector | None]:
+def combine_columns(
+    matrix: Matrix, change: Change, *, centred: bool, whole: bool
+) -> tuple[Matrix, Vector | None]:
     """The data in other coordinates, and what was subtracted from its rows before.
 
     Parameters
@@ -183,12 +185,15 @@ def combine_columns(matrix: Matrix, change: Change, centred: bool) -> tuple[Matr
         The map.
     centred : bool
         Whether a row may be subtracted from all of them.
+    whole : bool
+        Whether what :attr:`Change.whole` columns are made of are whole numbers, which are added
+        without rounding as they are.
     """
     if isinstance(matrix, SparseMatrix) and change.explicit:
         product = _product(matrix, change)
         if product is not None:
             return product, None
-    origin = _large_means(matrix, change) if centred else None
+    origin = _large_means(matrix, change, whole) if centred else None
     return ChangedMatrix(matrix, change, origin), origin
 
 
@@ -213,8 +218,11 @@ def _product(matrix: SparseMatrix, change: Change) -> Matrix | None:
     return as_matrix(sp.csr_array(values @ full), check_finite=False)
 
 
-def _large_means(matrix: Matrix, change: Change) -> Vector | None:
-    """A row to subtract where it saves digits; nothing from what whole numbers are added of."""
+def _large_means(matrix: Matrix, change: Change, whole: bool) -> Vector | None:
+    """A row to subtract where it saves digits; nothing from what whole numbers are added of.
+
+    Rounding of a combination is charged by what columns are about that row.
+    """
     row = matrix.typical_row(None)
     if row is None:
         return None
@@ -222,7 +230,8 @@ def _large_means(matrix: Matrix, change: Change) -> Vector | None:
     with np.errstate(all="ignore"):
         spread = np.abs(sample - row).mean(axis=0)
         large = np.abs(row) > _LARGE * spread
-    large[change.feeding] = False
+    if whole:
+        large[change.feeding] = False
     counted = np.zeros(len(row), dtype=bool)
     counted[change.where] = True
     return np.where(large & counted, row, 0.0) if (large & counted).any() else None

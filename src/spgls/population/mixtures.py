@@ -106,7 +106,12 @@ class Chain:
             # Between two strengths predictions differ most where they weigh alike.
             low, high = (float(one[:-1] @ self._gammas[:-1]) for one in self._shares)
             places = np.append(places, low / (low + high))
-        return float(np.max(self.game(places).value_at_infinity()))
+        limit = float(np.max(self.game(places).value_at_infinity()))
+        honest = self._shares[:, -1] > 0.0
+        if honest.any() and not honest.all():
+            # However few are honest, far out they alone decide what is predicted without moves.
+            limit = max(limit, float(self._sections.apart))
+        return limit
 
     def look(self, t: Vector, place: Vector, guess: Vector) -> Links:
         """What is at places on the chain, and how the loss of the mixture changes along it."""

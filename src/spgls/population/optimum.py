@@ -208,6 +208,9 @@ def _single(
         alone = dual_bound(game.as_computed, gamma, small, upper)
         if not confirms(game, small, alone, tol):
             return None
+    if not small.s > 0.0:
+        # A norm that double precision does not hold; the search ends before.
+        return None
     x, fill = small.x / small.s, small.fill / small.s
     return PopulationSolution(
         x=x,

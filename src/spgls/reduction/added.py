@@ -84,13 +84,18 @@ class Added(ABC):
             found = cls._of_block(block, y[rows], z[rows], some)
             if not np.isfinite(found.doubt).all():
                 refuse_non_finite(matrix, "X", source)
-                raise ValueError(
-                    "X, y or z hold numbers too large to be squared in double precision; bring "
-                    "them to a smaller scale."
-                )
+            found.refuse_infinite()
             total = found if total is None else total.plus(found)
         assert total is not None
         return total
+
+    def refuse_infinite(self) -> None:
+        """Raise where squares left the range of double precision."""
+        if not np.isfinite(self.doubt).all():
+            raise ValueError(
+                "X, y or z hold numbers too large to be squared in double precision; bring them to "
+                "a smaller scale."
+            )
 
     @classmethod
     def _of_block(cls, matrix: Matrix, y: Vector, z: Vector, weight: Vector | None) -> Self:
@@ -335,16 +340,16 @@ class Moments(Added):
         doubt = light.doubt
         if step.any():
             kept, doubt = light._move(kept, step), light._doubt_after(step)
-        squares = np.maximum(kept.diagonal(), 0.0)
-        doubt = np.sqrt(heavy.doubt**2 + doubt**2 + squares)
+        own = np.sqrt(np.maximum(kept.diagonal(), 0.0))
+        doubt = np.hypot(np.hypot(heavy.doubt, doubt), own)
         return Moments(kept, heavy.shift, doubt, self.rows + other.rows)._centred()
 
     def minus(self, other: Moments) -> Moments:
         """Take away rows that were added before."""
         less = other.about(self.shift)
         kept = self.kept - less.kept
-        squares = np.maximum(kept.diagonal(), 0.0)
-        doubt = np.sqrt(self.doubt**2 + less.doubt**2 + squares)
+        own = np.sqrt(np.maximum(kept.diagonal(), 0.0))
+        doubt = np.hypot(np.hypot(self.doubt, less.doubt), own)
         total = Moments(kept, self.shift, doubt, self.rows)
         if not total.weight > _FORMED * EPS * total.doubt[-1] ** 2:
             raise ValueError(

@@ -124,10 +124,9 @@ def coordinates_of(matrix: Matrix, moves: Moves, fit_intercept: bool) -> tuple[M
         return _comparable(column_squares(matrix, None, shift))
 
     change, cost = _change(moves, lengths)
-    told, origin = combine_columns(matrix, change, fit_intercept)
-    exact = change.alone
-    if change.whole.any() and whole_columns(matrix, change.feeding):
-        exact = exact | change.whole
+    whole = bool(change.whole.any()) and whole_columns(matrix, change.feeding)
+    told, origin = combine_columns(matrix, change, centred=fit_intercept, whole=whole)
+    exact = change.alone | change.whole if whole else change.alone
     return told, Coordinates(moves, change, cost, origin, exact)
 
 

@@ -227,7 +227,7 @@ def _slope(game: ReducedGame, at: Reached, found: PopulationSolution, ridge: flo
     error, gap = game.sigma * found.x - game.eta, game.zeta - game.eta
     out_gap = game.r_zz - 2 * game.r_yz + game.r_yy
     # Along the free part a error + u gap = 0.
-    ee = float(error @ error) + game.r_yy + at.pull**2 * game.free_gap
+    ee = float(error @ error) + game.r_yy + at.pull * at.pull * game.free_gap
     eg = float(error @ gap) + game.r_yy - game.r_yz - at.pull * game.free_gap
     gg = float(gap @ gap) + out_gap + game.free_gap
     by_norm = at.by_norm(ee, eg, gg) + ridge

@@ -187,7 +187,10 @@ class GameStatistics:
         if not isinstance(other, GameStatistics):
             return NotImplemented
         self._check_alike(other)
-        return replace(self, sums=self.sums.plus(other.sums), names=self.names or other.names)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = self.sums.plus(other.sums)
+        sums.refuse_infinite()
+        return replace(self, sums=sums, names=self.names or other.names)
 
     def __radd__(self, other: Any) -> GameStatistics:
         # sum() begins with zero.

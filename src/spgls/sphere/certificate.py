@@ -259,7 +259,9 @@ def build_certificate(
     # A bound above what was measured convicts the reduction: its error is at least the excess.
     excess = max(0.0, bound - objective)
     lower = max(0.0, bound - max(bound_rounding, 4 * excess))
-    gap = max(0.0, objective + objective_rounding - lower)
+    # What is not a number is no gap of zero.
+    above = objective + objective_rounding - lower
+    gap = np.inf if np.isnan(above) else max(0.0, above)
     # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
     unexplained = 0.0 if gap <= 64 * EPS * label_size else np.inf
     left = game.yy if unit is None else unit
