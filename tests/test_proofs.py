@@ -531,3 +531,17 @@ def test_a_loss_that_is_no_number_proves_nothing():
         )
         assert found.gap == np.inf
         assert found.kind == "estimated"
+
+
+def test_bounds_too_small_for_all_digits_are_rounded_down():
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
+        z = y + rng.random(6)
+        # Powers of two: but for rounding of tiny numbers it is the same game.
+        small = 2.0 ** -(521 + seed % 4)
+        told = solve(X, y, z, 0.5)
+        tiny = solve(X, small * y, small * z, 0.5 * small * small)
+        exact = Fraction(told.objective) * Fraction(small) ** 2
+        assert Fraction(tiny.certificate.lower_bound) <= exact
+        assert tiny.certificate.lower_bound > 0.0

@@ -35,6 +35,8 @@ _WEAKEST, _STRONGEST = 1e150, 1e-150
 _LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
 #: Rows that tell the scale of the data, and entries of all of them.
 _ROWS, _ENTRIES = 256, 2**13
+#: Numbers below the first have fewer digits; two roundings change them by no more than the second.
+_SHORT, _LAST = float(np.finfo(np.float64).tiny), 2 * float(np.finfo(np.float64).smallest_subnormal)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,11 @@ class Units:
     def of_certificate(self, proof: Certificate) -> Certificate:
         """A certificate in the units of the game itself."""
         b = self.b
-        return replace(proof, lower_bound=proof.lower_bound / b / b, gap=proof.gap / b / b)
+        lower, gap = proof.lower_bound / b / b, proof.gap / b / b
+        # Units are powers of two: only what is too small for all its digits is rounded.
+        if lower < _SHORT:
+            lower = max(0.0, lower - _LAST)
+        return replace(proof, lower_bound=lower, gap=gap + _LAST if gap < _SHORT else gap)
 
     def back(self, solution: Solution, who: float | Population | PopulationRange) -> Solution:
         """A solution in the units of the game itself."""
