@@ -207,7 +207,7 @@ def test_squares_in_single_precision_pay_for_every_term(monkeypatch):
         F[:, 0], F[: m // 2, 1] = value, value
         columns = FreeColumns.of(as_matrix(sp.csc_array(F)), np.arange(2), None, constant=False)
         free = SolvedProjection(columns)
-        assert 0.0 < free.least
+        assert free.least > 0.0
     assert len(seen) == 3
     # Exactly: columns of unit length with so much in common.
     true = np.array([[1.0, np.sqrt(0.5)], [np.sqrt(0.5), 1.0]])
