@@ -1,0 +1,296 @@
+"""Charges for rounding that no other charge makes up for: without each, something false is proved.
+
+Errors are as large as a theorem of ``docs/proofs.md`` allows, in the direction that flatters most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg.lapack import spotrf
+
+from spgls.matrix import FreeColumns, SolvedProjection, as_matrix, positive, projection
+from spgls.reduction.data import GameData
+from spgls.solvers.iterative import curvature
+from spgls.solvers.iterative.by_products import Points, measure_span
+from spgls.solvers.iterative.images import Span
+from spgls.solvers.iterative.iterate import sphere_problem
+from spgls.solvers.iterative.prove import Prover
+from spgls.solvers.iterative.residual import Fresh
+from spgls.solvers.iterative.rulers import Rulers
+from spgls.solvers.krylov.matrices import matrices_at
+
+#: Half an ulp of one in single precision.
+HALF_ULP = float(np.finfo(np.float32).eps) / 2
+
+
+def amplify(fresh, size):
+    """Let products be wrong by so much, in units of their terms."""
+    rulers = replace(fresh.rulers, across=size, down=size)
+    fresh.__dict__["rulers"] = rulers
+    return rulers
+
+
+# Theorem R3: squared data that is wrong
+
+
+def nearly_dependent(rng, lowest, n=4, m=20):
+    """Columns of different lengths that have this least eigenvalue, at unit length."""
+    U, V = np.linalg.qr(rng.normal(size=(m, n)))[0], np.linalg.qr(rng.normal(size=(n, n)))[0]
+    unit = (U * np.append(np.sqrt(lowest), np.ones(n - 1))) @ V
+    return unit / np.linalg.norm(unit, axis=0) * 10.0 ** rng.uniform(-2, 2, n)
+
+
+@pytest.mark.parametrize("few", [400, 2], ids=["eigenvectors", "factor"])
+@pytest.mark.parametrize("goals", [False, True])
+@pytest.mark.parametrize("size", [1e-7, 1e-5])
+def test_no_quadratic_form_is_larger_than_squared_data_allow(monkeypatch, few, goals, size):
+    """R3: errors that lengthen the shortest combination of columns are charged in full."""
+    monkeypatch.setattr(curvature, "FEW_COLUMNS", few)
+    monkeypatch.setattr(curvature, "square_unit", lambda m, n: size)
+    rng, told = np.random.default_rng(0), 0
+    for share in (0.0, 3.0, 10.0, 30.0, 100.0):
+        X = nearly_dependent(rng, share * size)
+        y, z = rng.normal(size=(2, len(X)))
+        own = Prover(GameData.from_user(X, y, z)).curvature
+        B, lengths = X.T @ X, np.linalg.norm(X, axis=0)
+        if goals:
+            B = np.block([[B, X.T @ z[:, None]], [z[None] @ X, z @ z]])
+        unit = B / np.sqrt(np.multiply.outer(np.diagonal(B), np.diagonal(B)))
+        sign = np.sign(np.linalg.eigh(unit)[1][:, 0])
+        own._square += size * np.outer(sign[:4] * lengths, sign[:4] * lengths)
+        if goals:
+            own._p_z += size * sign[:4] * sign[4] * lengths * np.linalg.norm(z)
+        metric = own.with_goal(0.0, 1.0) if goals else own.alone(0.0)
+        if metric is None:
+            continue
+        told += 1
+        values, vectors = np.linalg.eigh(unit)
+        rho = np.sqrt(np.diagonal(B)) * vectors[:, 0]
+        assert values[0] > 0.0
+        assert metric.norm(rho) >= values[0] ** -0.5
+        assert metric.spread(np.abs(rho)) >= values[0] ** -0.5
+        assert metric.floor <= np.linalg.eigvalsh(B)[0]
+    assert told >= 2
+
+
+# Theorem R2a: products that were formed from nothing but rounding
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4])
+def test_losses_pay_for_the_square_of_rounding(size):
+    """R2a: the data sees no point, so that products are rounding, which is rounded again."""
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.normal(size=12), np.ones(2))
+    y, z = 1e-3 * size * rng.normal(size=(2, 12))
+    data, gamma = GameData.from_user(X, y, z), 4.0
+    fresh, problem = Fresh(data), sphere_problem(data, gamma)
+    rulers = amplify(fresh, size)
+    s, c = 0.5, 0.5
+    q = np.array([1.0, -1.0]) / np.sqrt(2)
+    h = np.array([2.0 * np.sqrt(s * c)])
+    w = h[0] * q
+    # The product with q is A'e + f: e is as long as R2 allows, and f as its own sum is rounded.
+    e = size * (rulers.columns @ np.abs(q))
+    image = size * e * rulers.columns * np.sign(w)
+    span = Span(h[:, None], image[:, None], np.zeros(1), False)
+    r = np.append(w, c - s)
+    points = Points(np.array([np.linalg.norm(w)]), np.array([c - s]), partial(np.copy, r[:, None]))
+    losses, _ = measure_span(fresh, span, points, np.ones(1), np.array([gamma]), problem)
+    # All that is left is c z - y.
+    true = np.sum((c * z - y) ** 2)
+    assert X @ w == pytest.approx(0.0, abs=1e-15)
+    assert losses.square[0] > 10 * true
+    assert losses.certain[0] <= true
+    assert abs(losses.square[0] - true) <= losses.rounding[0]
+
+
+# Theorem R5: slopes that rounding hides
+
+
+@pytest.mark.parametrize("known", ["multiplier", "curvature", "curvature at zero", "floor"])
+@pytest.mark.parametrize("size", [1e-8, 1e-7, 1e-6])
+def test_matrices_pay_for_slopes_that_rounding_hides(monkeypatch, known, size):
+    """R5: coefficients off by as much as leaves no slope to be seen, where the data sees little."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(10, 2)))[0]
+    A = np.column_stack([basis[:, 0], basis[:, 0] + 1e-3 * basis[:, 1]])
+    # Labels and goals are explained, so that errors of their squares are of second order too.
+    targets = A @ rng.normal(size=(2, 2))
+    prover = Prover(GameData.from_user(A, *targets.T))
+    squared = prover.curvature if "curvature" in known else None
+    rulers = amplify(prover.fresh, size)
+    nu = 0.0 if known in ("curvature at zero", "floor") else 1e-6
+    floor = np.linalg.eigvalsh(A.T @ A)[0] if known == "floor" else 0.0
+    inverse = np.linalg.inv(A.T @ A + nu * np.eye(2))
+    exact = inverse @ A.T @ targets
+    hidden = size * rulers.columns[:, None] * (rulers.columns @ np.abs(exact)) * [[1.0], [-1.0]]
+    moved = exact + inverse @ hidden
+    product = prover.fresh.product
+
+    def hides(x, y, z):
+        slope, square, left = product(x, y, z)
+        return slope - hidden, square, left
+
+    monkeypatch.setattr(prover.fresh, "product", hides)
+    found = matrices_at(
+        prover, np.array([nu]), lambda some: (moved[:, :1], moved[:, 1:]), squared, floor
+    )
+    assert len(found.nu)
+    true = targets.T @ (targets - A @ exact)
+    for yy, yz, zz in found.M:
+        gap = true - np.array([[yy, yz], [yz, zz]])
+        # In units of what hidden slopes would add, were they not charged for.
+        worth = np.trace(hidden.T @ inverse @ hidden)
+        assert np.linalg.eigvalsh(gap)[0] >= -1e-6 * worth
+
+
+# Single precision
+
+
+def test_a_factor_in_single_precision_pays_for_numbers_that_were_rounded():
+    """Little is left of a diagonal, and the digits of that which were cut off are missing."""
+    rng, above = np.random.default_rng(0), 0
+    for _ in range(200):
+        one, other = rng.uniform(0.5, 1.0), 1e-3 * rng.uniform(0.5, 1.0)
+        M = np.array([[one, other], [other, one]])
+        true = one - other
+        shift = true + rng.uniform(0.1, 0.4) * HALF_ULP
+        single = M.astype(np.float32)
+        left = single.copy()
+        left[np.diag_indices(2)] -= np.float32(shift)
+        above += spotrf(left, lower=1)[1] == 0
+        assert positive.certain_in_single(single, 0.0, shift) <= true
+    # Factors that would have shown too much.
+    assert above > 10
+
+
+def test_a_factor_in_single_precision_pays_for_its_own_rounding(monkeypatch):
+    """The factor is that of a matrix whose entries are all as far off as they can be."""
+    rng, k, above = np.random.default_rng(0), 60, []
+
+    def flattering(single, **options):
+        # |L||L'| has the diagonal of the matrix; two ulps are left for storing the factor.
+        off = (k - 2) * HALF_ULP * np.diagonal(single).astype(float)
+        factor = np.linalg.cholesky(single.astype(float) + np.diag(off))
+        above.append(1)
+        return np.asfortranarray(factor, dtype=np.float32), 0
+
+    monkeypatch.setattr(positive, "spotrf", flattering)
+    for lowest in (0.05, 0.2, 0.5):
+        V = np.linalg.qr(rng.normal(size=(k, k)))[0]
+        M = (V * np.linspace(lowest, 1.0, k)) @ V.T
+        M = ((M + M.T) / 2).astype(np.float32)
+        true = float(np.linalg.eigvalsh(M.astype(float))[0])
+        lift = (k - 2) * HALF_ULP * float(np.diagonal(M).min() - lowest)
+        shift = true + 0.9 * lift
+        assert positive.certain_in_single(M, 0.0, shift) <= true
+    assert len(above) == 3
+
+
+def test_squares_in_single_precision_pay_for_every_term(monkeypatch):
+    """Equal terms are rounded the same way each time, far beyond an ulp of their sum."""
+    m, seen, shown = 30_000, [], positive.certain_in_single
+
+    def watched(M, error, shift):
+        seen.append((M.astype(float), error))
+        return shown(M, error, shift)
+
+    monkeypatch.setattr(projection, "certain_in_single", watched)
+    for value in (1 / 3, 0.7, 0.9):
+        F = np.zeros((m, 2))
+        F[:, 0], F[: m // 2, 1] = value, value
+        columns = FreeColumns.of(as_matrix(sp.csc_array(F)), np.arange(2), None, constant=False)
+        free = SolvedProjection(columns)
+        assert free.least > 0.0
+    assert len(seen) == 3
+    # Exactly: columns of unit length with so much in common.
+    true = np.array([[1.0, np.sqrt(0.5)], [np.sqrt(0.5), 1.0]])
+    wrong = [np.linalg.norm(M - true, 2) for M, _ in seen]
+    stored = 2 * HALF_ULP * true.sum(axis=0).max()
+    assert all(off <= error + stored for off, (_, error) in zip(wrong, seen, strict=True))
+    # More than what is charged for storing the result.
+    assert max(wrong) > 10 * stored
+
+
+# What is projected away
+
+
+def left_of(F, t):
+    """What least squares on columns leave of a vector, exactly."""
+    rows = [[Fraction(one) for one in row] for row in F.tolist()]
+    rest, basis = [Fraction(one) for one in t.tolist()], []
+    for column in zip(*rows, strict=True):
+        own = list(column)
+        for q in basis:
+            share = _inner(q, own) / _inner(q, q)
+            own = [a - share * b for a, b in zip(own, q, strict=True)]
+        basis.append(own)
+    for q in basis:
+        share = _inner(q, rest) / _inner(q, q)
+        rest = [a - share * b for a, b in zip(rest, q, strict=True)]
+    return rest
+
+
+def _inner(a, b):
+    return sum(p * q for p, q in zip(a, b, strict=True))
+
+
+def _apart(found, true):
+    """Length of a difference."""
+    off = [Fraction(a) - b for a, b in zip(found.tolist(), true, strict=True)]
+    return float(_inner(off, off)) ** 0.5
+
+
+@pytest.mark.parametrize("near", [1e-3, 1e-6, 1e-8])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_projections_pay_for_columns_that_nearly_depend(near, intercept):
+    """R2: the range of nearly dependent columns turns by their rounding over the little left."""
+    worst = 0.0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        F = rng.normal(size=(12, 2))
+        F[:, 1] = F[:, 0] + near * F[:, 1]
+        X, (y, z) = np.column_stack([rng.normal(size=12), F]), rng.normal(size=(2, 12))
+        data = GameData.from_user(
+            X, y, z, feature_cost=[1.0, np.inf, np.inf], fit_intercept=intercept
+        )
+        rulers, free = Rulers.of(data), np.column_stack([F, np.ones(12)]) if intercept else F
+        targets, _ = data.projected_targets
+        errors = _apart(targets[:, 0], left_of(free, y)), _apart(targets[:, 1], left_of(free, z))
+        assert errors[0] <= rulers.terms(np.zeros(1), 1.0, 0.0)
+        assert errors[1] <= rulers.terms(np.zeros(1), 0.0, 1.0)
+        error = _apart(data.projected.apply(np.ones(1)), left_of(free, X[:, 0]))
+        assert error <= rulers.terms(np.ones(1), 0.0, 0.0)
+        worst = max(worst, *errors)
+    # Far beyond the rounding of sums.
+    assert worst > 1e-2 * np.finfo(float).eps / near
+
+
+@pytest.mark.parametrize("gone", ["labels", "goals", "difference"])
+def test_what_a_projection_flushed_is_paid_for(gone):
+    """R2: less than 1e-14 of a vector was taken for rounding, and need not have been."""
+    F = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    little = np.array([0.0, 0.0, 0.6, 0.8])
+    other = np.array([1.0, 2.0, -1.0, 1.0])
+    # Unit vectors of the free columns: their projection is exact, and so is what it leaves.
+    vector = 1e14 * np.array([1.0, 0.0, 0.0, 0.0]) + 1.9 * little
+    pair = {
+        "labels": (vector, other),
+        "goals": (other, vector),
+        "difference": (1e14 * other, 1e14 * other + 4.0 * little),
+    }[gone]
+    X = np.column_stack([np.arange(4.0), F])
+    data = GameData.from_user(X, *pair, feature_cost=[1.0, np.inf, np.inf])
+    rulers, (targets, _) = Rulers.of(data), data.projected_targets
+    errors = [_apart(found, left_of(F, t)) for found, t in zip(targets.T, pair, strict=True)]
+    allowed = [rulers.terms(np.zeros(1), *which) for which in ((1.0, 0.0), (0.0, 1.0))]
+    assert errors[0] <= allowed[0]
+    assert errors[1] <= allowed[1]
+    # Something was flushed that was there.
+    assert max(errors) > 0.5
