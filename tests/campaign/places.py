@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,19 @@ def put(library: str, X: Any) -> Any:
         import torch
 
         if sp.issparse(X):
-            A = X.tocsr()
-            parts = (torch.asarray(np.array(p)) for p in (A.indptr, A.indices, A.data))
-            return torch.sparse_csr_tensor(*parts, size=A.shape, check_invariants=True).cuda()
+            A = _rows_of(X)
+            parts = [torch.asarray(np.array(part)) for part in (A.indptr, A.indices, A.data)]
+            with warnings.catch_warnings():
+                # PyTorch says once that it is new to this.
+                warnings.simplefilter("ignore")
+                made = torch.sparse_csr_tensor(*parts, size=A.shape, check_invariants=True)
+                return made.cuda()
         return torch.asarray(np.array(X)).cuda()
     if library == "cupy":
         import cupy
         import cupyx.scipy.sparse
 
-        return cupyx.scipy.sparse.csr_matrix(X.tocsr()) if sp.issparse(X) else cupy.asarray(X)
+        return cupyx.scipy.sparse.csr_matrix(_rows_of(X)) if sp.issparse(X) else cupy.asarray(X)
     dense = X.toarray() if sp.issparse(X) else np.array(X)
     if library == "jax":
         import jax
@@ -35,6 +40,13 @@ def put(library: str, X: Any) -> Any:
     import array_api_strict
 
     return array_api_strict.asarray(dense, device=array_api_strict.Device("device1"))
+
+
+def _rows_of(X: Any) -> Any:
+    """Compressed rows that hold each entry once, in order: PyTorch takes no others."""
+    A = X.tocsr(copy=True)
+    A.sum_duplicates()
+    return A
 
 
 def get(values: Any) -> np.ndarray:
