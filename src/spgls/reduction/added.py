@@ -91,7 +91,9 @@ class Added(ABC):
 
     def refuse_infinite(self) -> None:
         """Raise where squares left the range of double precision."""
-        if not np.isfinite(self.doubt).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = np.isfinite(self.doubt).all() and np.isfinite(self.raw).all()
+        if not finite:
             raise ValueError(
                 "X, y or z hold numbers too large to be squared in double precision; bring them to "
                 "a smaller scale."

@@ -162,11 +162,14 @@ class GameData:
         """Labels and goals less their weighted means, if there is an intercept.
 
         A remainder below 1e-14 of the original is rounding: it is set to zero, and goals that
-        differ from the labels by a constant become equal to them.
+        differ from the labels by a constant become equal to them. What is left of goals is
+        compared with what is left of the labels too: whatever is dropped is paid for in units of
+        them.
         """
         if not self.layout.fit_intercept:
             return self.y, self.z
-        y, z = self._less_mean(self.y), self._less_mean(self.z)
+        y = self._less_mean(self.y)
+        z = self._less_mean(self.z, self._size(y))
         gap = self._less_mean(self.z - self.y)
         if self._size(gap) <= 1e-14 * (self._size(self.y) + self._size(self.z)):
             z = y
@@ -175,11 +178,15 @@ class GameData:
     def _mean(self, t: Vector) -> float:
         return float((t if self.weight is None else self.weight * t).sum()) / self.total_weight
 
-    def _less_mean(self, t: Vector) -> Vector:
+    def _less_mean(self, t: Vector, scale: float = np.inf) -> Vector:
         rest = t - self._mean(t)
         # A second subtraction removes the rounding of the first mean.
         rest -= self._mean(rest)
-        return np.zeros_like(t) if self._size(rest) <= 1e-14 * self._size(t) else rest
+        left, whole = self._size(rest), self._size(t)
+        if left > 1e-14 * whole:
+            return rest
+        constant = self._size(t - float(t[:1].sum())) == 0.0
+        return np.zeros_like(t) if constant or left <= 1e-14 * scale else rest
 
     def _size(self, t: Vector) -> float:
         return sqrt(self.loss(t))
