@@ -122,7 +122,8 @@ reproduce: $(STAMP) ## run the experiments of the paper (ARGS="wine --scale quic
 agreement: $(STAMP) ## write docs/agreement.md: every solver on every problem of the catalogue
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/agreement.py
 
-# Ends and goes on where it was: what is in OUT already is not played again.
+# Ends and goes on where it was: what is in OUT, or in kept counts of the same sources, is not played
+# again.
 campaign: $(STAMP) ## play random games and check every answer (GAMES=50000, SEED=1, OUT=campaign, PROCESSES=2)
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.campaign run \
 	    --games $(GAMES) --seed $(SEED) --out $(OUT) --processes $(PROCESSES)

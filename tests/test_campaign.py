@@ -22,13 +22,14 @@ from .campaign.exact import Exact, exactly, precise
 from .campaign.examples import shrink_failures
 from .campaign.families import FAMILIES, make_game
 from .campaign.game import STORES, Game, People, stored
+from .campaign.kept import add_shards, keep, read_runs
 from .campaign.pieces import SUMS
 from .campaign.play import watched
 from .campaign.reproducer import program
 from .campaign.rivals import derivatives, rivals
-from .campaign.shards import Shard, run_campaign
+from .campaign.shards import Shard, joined, run_campaign
 from .campaign.shrink import Small, shrink
-from .campaign.table import as_json, as_markdown, count
+from .campaign.table import as_markdown
 from .campaign.whole import play_game
 
 SOLVE, STRICT = spgls.solve, "array_api_strict"
@@ -282,12 +283,11 @@ class TestCampaign:
             run_campaign(tmp_path, 3, 2, 1, lambda done, games: None)
 
     def test_tables(self, out):
-        counts = count(out)
-        page = as_markdown(counts, [], full=True)
-        assert sum(counts.games.values()) == len(FAMILIES)
+        runs = add_shards([], out)
+        page = as_markdown(runs, full=True)
+        assert runs[0].counts.games.total() == len(FAMILIES)
         for family in FAMILIES:
             assert f"| {family} |" in page
-        assert json.loads(as_json(counts, []))["environment"]["games"] == len(FAMILIES)
 
     def test_compare(self, out, tmp_path, capsys):
         (path,) = out.glob("*.jsonl")
@@ -340,3 +340,139 @@ class TestElsewhere:
         monkeypatch.setattr(spgls, "solve", boasting)
         game = game_of()
         assert "false bound proved" in {failure.kind for failure in play_there(game, STRICT)[1]}
+
+
+def cut(out, folder, start, stop):
+    """Copy some games of a campaign of one shard, as a shard of their own."""
+    (path,) = out.glob("*.jsonl")
+    head, *records = map(json.loads, path.read_text().splitlines())
+    head |= {"start": start, "stop": stop, "cpu_seconds": stop - start}
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps(line) for line in (head, *records[start:stop])]
+    (folder / Shard(head["seed"], start, stop).name).write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def halves(out, tmp_path):
+    """A campaign with a failure in each half; a folder of it whole, and one of each half."""
+    planted = tmp_path / "planted"
+    cut(out, planted, 0, len(FAMILIES))
+    add_failure(planted, 1, "false bound proved")
+    add_failure(planted, len(FAMILIES) - 1, "twin status")
+    middle = len(FAMILIES) // 2
+    cut(planted, tmp_path / "first", 0, middle)
+    cut(planted, tmp_path / "second", middle, len(FAMILIES))
+    return planted, tmp_path / "first", tmp_path / "second"
+
+
+class TestKept:
+    def test_a_game_is_counted_once(self, halves, tmp_path):
+        whole, first, _ = halves
+        path = tmp_path / "campaign.json"
+        keep(first, path)
+        keep(whole, path)
+        (run,) = keep(whole, path)
+        assert run.played == [(0, len(FAMILIES))]
+        assert run.counts == add_shards([], whole)[0].counts
+        text = path.read_text()
+        keep(first, path)
+        assert path.read_text() == text
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_halves_make_a_whole(self, halves, tmp_path, order):
+        whole, *parts = halves
+        for part in parts[::order]:
+            keep(part, tmp_path / "campaign.json")
+        (kept,) = read_runs(tmp_path / "campaign.json")
+        (counted,) = add_shards([], whole)
+        assert kept == counted
+        assert kept.seconds == len(FAMILIES)
+        games = [(game, kind) for game, _, kind, _ in kept.failures]
+        assert (1, "false bound proved") in games
+        assert (len(FAMILIES) - 1, "twin status") in games
+
+    def test_page_of_kept_counts(self, halves, tmp_path, capsys):
+        whole, *parts = halves
+        for part in parts:
+            assert main(["keep", f"--out={part}", f"--into={tmp_path}"]) == 0
+        capsys.readouterr()
+        assert main(["table", f"--out={whole}"]) == 0
+        page = (tmp_path / "campaign.md").read_text()
+        assert page == capsys.readouterr().out[:-1]
+        assert "1 false bound proved" in page
+        assert f"| 3 | 0 to {len(FAMILIES) - 1} | {len(FAMILIES)} |" in page
+
+    def test_runs_are_added_up_if_they_were_checked_alike(self, halves):
+        run = add_shards([], halves[0])[0]
+        other = replace(run, seed=4, environment=run.environment | {"spgls": "0.0.1"})
+        page = as_markdown([run, other])
+        assert f"{2 * len(FAMILIES)} random games in all, played by 2 versions" in page
+        older = replace(other, environment=other.environment | {"format": 1})
+        page = as_markdown([run, older])
+        assert f"{len(FAMILIES)} random games in all, played by 1 version " in page
+        assert "| 0.0.1 | 1 | 4 |" in page
+
+    def test_an_interrupted_write_leaves_the_old_file(self, halves, tmp_path, monkeypatch):
+        path = tmp_path / "campaign.json"
+        keep(halves[1], path)
+        before = path.read_text()
+
+        def stop(number):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(shards.os, "fsync", stop)
+        with pytest.raises(KeyboardInterrupt):
+            keep(halves[2], path)
+        assert path.read_text() == before
+
+    def test_a_run_goes_on_where_kept_counts_end(self, out, tmp_path, monkeypatch):
+        monkeypatch.setattr(shards, "SIZE", 2)
+        cut(out, tmp_path / "kept", 0, 4)
+        path = tmp_path / "campaign.json"
+        keep(tmp_path / "kept", path)
+        options = ["run", "--shrink=0", "--games=6", "--processes=1", f"--kept={path}"]
+        assert main([*options, "--seed=3", f"--out={tmp_path / 'more'}"]) == 0
+        assert [file.name for file in (tmp_path / "more").iterdir()] == [Shard(3, 4, 6).name]
+        (run,) = keep(tmp_path / "more", path)
+        assert run.played == [(0, 6)]
+        cut(out, tmp_path / "six", 0, 6)
+        assert run.counts == add_shards([], tmp_path / "six")[0].counts
+
+    def test_other_code_plays_all_of_its_games(self, out, tmp_path, monkeypatch, capsys):
+        path = tmp_path / "campaign.json"
+        keep(out, path)
+        monkeypatch.setattr(shards, "code_version", lambda: "0.0.1")
+        options = ["run", "--shrink=0", "--games=1", "--processes=1", f"--kept={path}"]
+        assert main([*options, "--seed=3", f"--out={tmp_path / 'other'}"]) == 0
+        assert "cannot be kept" in capsys.readouterr().out
+        assert [file.name for file in (tmp_path / "other").iterdir()] == [Shard(3, 0, 1).name]
+        before = path.read_text()
+        with pytest.raises(SystemExit, match="take one of its own"):
+            keep(tmp_path / "other", path)
+        assert path.read_text() == before
+
+    def test_seeds_used_while_mending_are_not_counted(self, out, tmp_path):
+        cut(out, tmp_path / "used", 0, 2)
+        (path,) = (tmp_path / "used").iterdir()
+        path.write_text(path.read_text().replace('"seed": 3,', '"seed": 301,'))
+        with pytest.raises(SystemExit, match="used while code was mended"):
+            keep(tmp_path / "used", tmp_path / "campaign.json")
+        assert not (tmp_path / "campaign.json").exists()
+
+    def test_examples_are_kept(self, halves, tmp_path):
+        example = {"seed": 3, "game": 1, "family": "generic", "level": "moderate"}
+        example |= {"solver": "qr", "kind": "exception", "excess": INF, "shape": [1, 1]}
+        programs = ["solve(long)", "solve()"]
+        shrunk = [example | {"program": program} for program in programs]
+        (halves[1] / "shrunk.json").write_text(json.dumps(shrunk))
+        keep(halves[1], tmp_path / "campaign.json")
+        (run,) = keep(halves[2], tmp_path / "campaign.json")
+        assert [kept["program"] for kept in run.examples] == ["solve()"]
+        assert "```python\nsolve()\n```" in as_markdown([run])
+
+    def test_ranges_are_joined(self):
+        assert joined([(4, 6), (0, 2), (2, 4), (7, 9), (1, 3)]) == [(0, 6), (7, 9)]
+
+    def test_nothing_there(self, tmp_path):
+        with pytest.raises(SystemExit, match="No games in"):
+            main(["keep", f"--out={tmp_path / 'none'}", f"--into={tmp_path}"])

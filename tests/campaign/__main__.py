@@ -1,4 +1,4 @@
-"""The command line of the campaign: run, table, shrink, again, compare."""
+"""The command line of the campaign: run, table, keep, shrink, again, compare."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 # Before NumPy is loaded: two processes with a BLAS of two threads each fight over two cores.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+KEPT = Path("benchmarks/results/campaign.json")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,12 +40,21 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--shrink", type=int, default=1, help="failures of a kind to shrink at the end"
     )
+    run.add_argument(
+        "--kept",
+        type=Path,
+        default=KEPT,
+        help="file of kept counts, whose games are not played again by the same code",
+    )
     run.set_defaults(do=_run)
     table = commands.add_parser("table", help="print what was found, as a page of tables")
     table.add_argument("--out", type=Path, default=Path("campaign"))
     table.add_argument("--full", action="store_true", help="every family, level and solver apart")
-    table.add_argument("--write", type=Path, help="folder to write campaign.md and .json to")
     table.set_defaults(do=_table)
+    keep = commands.add_parser("keep", help="add what was found to the kept counts and their page")
+    keep.add_argument("--out", type=Path, default=Path("campaign"))
+    keep.add_argument("--into", type=Path, default=KEPT.parent, help="folder of campaign.json, .md")
+    keep.set_defaults(do=_keep)
     shrink = commands.add_parser("shrink", help="make failing games small and print them")
     shrink.add_argument("--out", type=Path, default=Path("campaign"))
     shrink.add_argument("--limit", type=int, default=3, help="failures of each kind")
@@ -60,23 +71,38 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     from .examples import shrink_failures
-    from .shards import code_version, run_campaign
+    from .kept import played_before, read_runs, why_not
+    from .shards import environment, run_campaign
 
-    print(f"spgls {code_version()}, seed {options.seed}, into {options.out}")
+    about, runs = environment(), read_runs(options.kept)
+    print(f"spgls {about['spgls']}, seed {options.seed}, into {options.out}")
+    if reason := why_not(options.seed, about["spgls"], runs):
+        print(f"These games cannot be kept. {reason}")
+    played = played_before(runs, options.seed, about)
+    if played:
+        print(f"Not played again: what {options.kept} counts of this seed and code.")
     with _progress() as tell:
-        run_campaign(options.out, options.seed, options.games, options.processes, tell)
+        run_campaign(options.out, options.seed, options.games, options.processes, tell, played)
     shrink_failures(options.out, options.shrink, print)
     return 0
 
 
 def _table(options: argparse.Namespace) -> int:
-    from .examples import read_examples
-    from .table import as_markdown, count, write_page
+    from .kept import add_shards
+    from .table import as_markdown
 
-    if options.write:
-        write_page(options.out, options.write)
-    else:
-        print(as_markdown(count(options.out), read_examples(options.out), options.full))
+    print(as_markdown(add_shards([], options.out), options.full))
+    return 0
+
+
+def _keep(options: argparse.Namespace) -> int:
+    from .kept import keep
+    from .shards import write_whole
+    from .table import as_markdown
+
+    runs = keep(options.out, options.into / KEPT.name)
+    write_whole(options.into / "campaign.md", as_markdown(runs))
+    print(f"{sum(run.counts.games.total() for run in runs):,} games are kept in {options.into}.")
     return 0
 
 

@@ -12,7 +12,7 @@ from .check import KINDS, Failure
 from .families import make_game
 from .replay import plain
 from .reproducer import program
-from .shards import read_shards
+from .shards import read_shards, write_whole
 from .shrink import shrink
 
 FILE = "shrunk.json"
@@ -57,9 +57,7 @@ def shrink_failures(out: Path, limit: int, tell: Callable[[str], None]) -> list[
         made = _example(entry, failure)
         done.append(made)
         tell(f"{failure.kind}, {failure.solver}, game {entry['game']}:\n{made['program']}\n")
-        temporary = out / f"{FILE}.part"
-        temporary.write_text(json.dumps(done, indent=1))
-        temporary.replace(out / FILE)
+        write_whole(out / FILE, json.dumps(done, indent=1))
     return done
 
 
@@ -80,3 +78,9 @@ def read_examples(out: Path) -> list[dict[str, Any]]:
     """What was shrunk so far."""
     path = out / FILE
     return json.loads(path.read_text()) if path.exists() else []
+
+
+def smallest(examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The shortest program of each kind."""
+    by_kind = {kind: [e for e in examples if e["kind"] == kind and "shape" in e] for kind in KINDS}
+    return [min(some, key=lambda e: len(e["program"])) for some in by_kind.values() if some]

@@ -12,7 +12,7 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,6 +26,8 @@ from .families import make_game
 from .whole import play_game
 
 SIZE = 500
+#: Numbers of games, from the first to before the second.
+Range = tuple[int, int]
 #: Raised when games or checks change, so that results of different kinds are not compared.
 FORMAT = 2
 
@@ -96,14 +98,34 @@ def run_shard(shard: Shard, out: Path) -> float:
 
 
 def _write(path: Path, head: dict[str, Any], records: list[dict[str, Any]]) -> None:
-    """Write a shard as a whole."""
+    lines = (json.dumps(line, separators=(",", ":")) + "\n" for line in (head, *records))
+    write_whole(path, "".join(lines))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file under another name and rename it: who is interrupted leaves the old one."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     with temporary.open("w") as file:
-        for line in (head, *records):
-            file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
+
+
+def joined(ranges: Iterable[Range]) -> list[Range]:
+    """The same games in as few ranges as it takes, in order."""
+    found: list[Range] = []
+    for start, stop in sorted(ranges):
+        if found and start <= found[-1][1]:
+            start, before = found.pop()
+            stop = max(stop, before)
+        found.append((start, stop))
+    return found
+
+
+def inside(some: Range, ranges: Iterable[Range]) -> bool:
+    """Whether one of the ranges, joined before, holds all of some games."""
+    return any(start <= some[0] and some[1] <= stop for start, stop in ranges)
 
 
 def play_again(out: Path) -> tuple[int, int]:
@@ -128,13 +150,22 @@ def play_again(out: Path) -> tuple[int, int]:
 
 
 def run_campaign(
-    out: Path, seed: int, games: int, processes: int, tell: Callable[[int, int], None]
+    out: Path,
+    seed: int,
+    games: int,
+    processes: int,
+    tell: Callable[[int, int], None],
+    played: Iterable[Range] = (),
 ) -> None:
-    """Play what is not there yet; ``tell`` hears how many games of how many are done."""
+    """Play what is neither there nor ``played``; ``tell`` hears how many games are done."""
     out.mkdir(parents=True, exist_ok=True)
     _check_same_code(out)
     shards = wanted(seed, games)
-    todo = [shard for shard in shards if not (out / shard.name).exists()]
+    todo = [
+        shard
+        for shard in shards
+        if not (out / shard.name).exists() and not inside((shard.start, shard.stop), played)
+    ]
     done = games - sum(shard.stop - shard.start for shard in todo)
     tell(done, games)
     if not todo:
