@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg.lapack import spotrf
 
+from spgls import solve
 from spgls.matrix import FreeColumns, SolvedProjection, as_matrix, positive, projection
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative import curvature
@@ -294,3 +295,14 @@ def test_what_a_projection_flushed_is_paid_for(gone):
     assert errors[1] <= allowed[1]
     # Something was flushed that was there.
     assert max(errors) > 0.5
+
+
+@pytest.mark.parametrize("solver", ["krylov", "spectral", "gltr"])
+def test_goals_that_hardly_vary_count_where_labels_are_as_small(solver):
+    X = np.array([[1.0], [1.0], [-1.0], [-1.0]]) * 2.0**-10
+    turns = np.array([1.0, -1.0, 1.0, -1.0])
+    # Every goal is stored exactly, and so is what an intercept leaves of them.
+    y, z = 3.0 * turns, 1e14 + turns * 60 / 64
+    found = solve(X, y, z, 1.0, fit_intercept=True, solver=solver)
+    # Coefficients of 2^20 make nearly everybody reach the goals, whose mean is free.
+    assert found.certificate.lower_bound <= np.sum((60 / 64 - 3.0) ** 2 * turns**2)

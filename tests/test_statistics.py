@@ -359,9 +359,14 @@ class TestRefused:
 
     def test_too_large_to_square_together(self):
         few = slice(0, 3)
-        large = GameStatistics.from_data(X[few], np.full(3, 1e154), z[few])
+        large = GameStatistics.from_data(X[few], np.full(3, 7e153), z[few])
         with pytest.raises(ValueError, match="too large to be squared"):
-            large + GameStatistics.from_data(X[few], np.full(3, -1e154), z[few])
+            large + GameStatistics.from_data(X[few], np.full(3, -7e153), z[few])
+
+    def test_too_large_to_square_about_zero(self):
+        # About their mean they are zero.
+        with pytest.raises(ValueError, match="too large to be squared"):
+            GameStatistics.from_data(X[:7], np.full(7, 5.5e153), z[:7])
 
     def test_columns(self):
         found = GameStatistics.from_data(X, y, z)
