@@ -107,8 +107,8 @@ def compare(
     solver, peer_name, peer = rival
     tolerance = tighten(peer, game, CERTIFIED)
     if pause is None:
-        # Threads spin after large dense products only; elsewhere a pause just cools both caches.
-        pause = PAUSE if threads > 1 and isinstance(game[0], np.ndarray) else 0.0
+        # Threads of BLAS spin after products of long vectors too.
+        pause = PAUSE if threads > 1 else 0.0
     timings = interleave(
         lambda: solve(*game, solver=solver, tol=CERTIFIED),
         lambda: peer(game, tolerance),

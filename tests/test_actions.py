@@ -735,3 +735,17 @@ def test_names_of_tables_are_used():
     order = [1, 0, 2]
     same = solve(X3, y, y + 1.0, 1.0, feature_cost=shuffled.to_numpy()[np.ix_(order, order)])
     np.testing.assert_allclose(found.coef, same.coef)
+
+
+@pytest.mark.parametrize("distance", [1e-13, 1e-10, 1e-8])
+@pytest.mark.parametrize("solver", ["spectral", "krylov"])
+def test_actions_that_nearly_depend_on_each_other_prove_nothing(distance, solver):
+    """What moves cost is decided by rounding of the effects there."""
+    X = np.array([[1.0, 0.0, 1e-11], [1.0, 0.0, 2e-11], [1.0, 0.0, -3e-11]])
+    y, z = np.array([6.0, 4.0, 5.0]), np.array([-20.0, 50.0, 10.0])
+    first = np.array([1 / 3, 0.7, 0.9])
+    effects = np.array([first, first + distance * np.array([1.0, -1.0, 1.0]), [0.6, -0.3, 1.1]])
+    actions = Actions(effects, np.ones(3))
+    found = solve(X, y, z, 0.002, fit_intercept=True, feature_cost=actions, solver=solver)
+    assert not found.status.ok
+    assert found.certificate.lower_bound == 0.0

@@ -713,3 +713,9 @@ def test_no_changeable_feature_is_least_squares(shape, fit_intercept, weighted, 
         sample_weight=weight if weighted else None,
     )
     assert proof.relative_gap < 1e-12
+
+
+def test_strengths_that_overflow_in_good_units_are_refused():
+    X, y = np.array([[1e5], [2e5], [-1e5]]), np.array([1.0, 0.0, 2.0])
+    with pytest.raises(ValueError, match="gamma 1e\\+300 is out of range"):
+        solve(X, y, y + 1.0, 1e300)

@@ -25,6 +25,7 @@ from .campaign.game import STORES, Game, People, stored
 from .campaign.kept import add_shards, keep, read_runs
 from .campaign.pieces import SUMS
 from .campaign.play import watched
+from .campaign.replay import replay
 from .campaign.reproducer import program
 from .campaign.rivals import derivatives, rivals
 from .campaign.shards import Shard, joined, run_campaign
@@ -303,7 +304,9 @@ class TestCampaign:
 
     def test_play_again(self, out, tmp_path, capsys):
         (path,) = out.glob("*.jsonl")
-        (tmp_path / path.name).write_text(path.read_text().replace('"format":2', '"format":1'))
+        (tmp_path / path.name).write_text(
+            path.read_text().replace(f'"format":{shards.FORMAT}', '"format":1')
+        )
         add_failure(tmp_path, 2, "false bound proved")
         with pytest.raises(SystemExit, match="checked in different ways"):
             main(["compare", str(out), str(tmp_path)])
@@ -318,6 +321,31 @@ class TestCampaign:
         shrunk = shrink_failures(tmp_path, 1, lambda line: None)
         mine = [example for example in shrunk if example["game"] == 0]
         assert "does not fail" in mine[0]["program"]
+
+
+#: Games that once failed: seed, number, whose answer, and how.
+FAILED = (
+    (801, 9637, "path krylov[3]", "path status"),
+    (801, 43337, "path krylov[5]", "path status"),
+    (801, 41689, "estimator", "warning"),
+    (1001, 38970, "spectral", "false bound proved"),
+    (1001, 119810, "qr", "false bound proved"),
+    (1001, 143457, "path spectral[0]", "false bound proved"),
+    (1001, 122809, "spectral", "false bound estimated"),
+    (1001, 57216, "spectral", "false optimum"),
+    (1001, 57216, "krylov", "wrong objective"),
+    (1001, 44869, "moments", "exception"),
+    (1001, 48529, "krylov", "exception"),
+    (1001, 97649, "spectral[weights as repetition]", "exception"),
+    (1001, 99769, "spectral", "exception"),
+    (1001, 153349, "moments", "exception"),
+    (1301, 17690, "subtracted", "false bound estimated"),
+)
+
+
+@pytest.mark.parametrize(("seed", "number", "label", "kind"), FAILED)
+def test_games_that_once_failed(seed, number, label, kind):
+    assert replay(make_game(seed, number), label, kind) == []
 
 
 class TestElsewhere:

@@ -585,7 +585,11 @@ class Begins(DenseMatrix):
     def begin_krylov(self, targets, told):
         X = self.values
         self.looked.append("begun")
-        self._p, self._told = X.T @ targets, told
+        self._p, self._told = X.T @ targets, told()
+        if self._told is None:
+            self.close()
+            return None
+        told = self._told
         start = np.append(told.first * self._p[:, 0] + told.second * self._p[:, 1], told.last)
         self._columns = [start / np.linalg.norm(start)]
         w = self._product(self._columns[0])
@@ -645,7 +649,7 @@ def test_products_that_were_begun_are_used(rng, wrong):
 def test_other_strengths_do_not_take_what_was_begun(rng):
     X, y, z = game(rng)
     matrix, targets = ScaledMatrix(Begins(X)), np.stack([y, z], axis=1)
-    begun = matrix.begin_krylov(targets, bordered(0.5, y @ z, z @ z))
+    begun = matrix.begin_krylov(targets, lambda: bordered(0.5, y @ z, z @ z))
     told = Targets(matrix, targets, squares=(y @ y, y @ z, z @ z), begun=begun)
     r = np.ones(X.shape[1] + 1) / np.sqrt(X.shape[1] + 1)
     for gamma in (0.5, 2.0):
@@ -673,6 +677,17 @@ def test_what_was_begun_in_vain_is_closed(rng, scale, size, error):
         assert data.asked == []
     assert data.looked[0] == "begun"
     assert data.closed == 1
+
+
+def test_goals_that_are_the_labels_begin_in_vain(rng):
+    """Rounding apart, they are other targets than those that were begun with."""
+    X, y, _ = game(rng)
+    data = Begins(X)
+    found = solve(data, y, y * (1.0 + 1e-15), 0.5, solver="krylov")
+    assert found.status.value == solve(X, y, y, 0.5, solver="krylov").status.value
+    assert data.looked[0] == "begun"
+    assert data.closed == 1
+    assert data.asked == []
 
 
 def test_games_that_are_not_plain_begin_nothing(rng):

@@ -33,6 +33,7 @@ from spgls import (
     predict_attacked,
     solve,
 )
+from spgls.estimators.conventions import doubt_of_scale
 from spgls.solvers import GLTR
 
 from .builders import COEF, COST, NAMES, applicants
@@ -374,6 +375,16 @@ class TestWarnings:
     def test_goals_on_another_scale(self):
         with pytest.warns(UserWarning, match=r"standard deviations of y.*another scale"):
             StackelbergRegressor(goal=Floor(250.0)).fit(X, y)
+
+    def test_labels_whose_squares_leave_the_range(self):
+        """They are refused in words, with no warning of NumPy's before."""
+        with pytest.raises(ValueError, match="too large to be squared"):
+            StackelbergRegressor(gamma=1.0).fit(X, 1e160 * y, z=1e160 * z)
+
+    @pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+    def test_scale_of_labels_of_any_size(self, unit):
+        assert doubt_of_scale(unit * y, unit * z) is None
+        assert "another scale" in doubt_of_scale(unit * y, unit * (y + 1e3))
 
 
 class Watch:

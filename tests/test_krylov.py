@@ -10,6 +10,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from mpmath import mp, mpf
 from sklearn.datasets import make_regression
 from sklearn.preprocessing import minmax_scale
 
@@ -381,6 +382,23 @@ def test_columns_of_very_different_scales_do_not_cost_the_proof():
     assert -1e-12 * best.objective <= excess <= found.certificate.gap
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_optima_far_from_the_first_that_a_space_shows(seed):
+    """The space grows until nothing better can exist, not until one minimum has settled.
+
+    Some people move for next to nothing, others hardly: the loss has minima at norms that are far
+    apart, and a small space may hold one of them only.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, (60, 30)).astype(np.float64)
+    X[:, 0] *= 10.0
+    y, z = rng.integers(-3, 4, (2, 60)).astype(np.float64)
+    people = Population([np.inf, 1e-6, 100.0], [0.25, 0.25, 0.5])
+    found, exact = (solve(X, y, z, people, solver=name) for name in ("krylov", "spectral"))
+    assert found.status.ok
+    assert found.objective == pytest.approx(exact.objective, rel=1e-8)
+
+
 def test_all_honest_is_least_squares_or_ridge():
     X, y, z = game(80, 30)
     honest = Population((np.inf,), (1.0,))
@@ -545,3 +563,21 @@ def test_nothing_to_change():
         assert found.status is Status.LEAST_SQUARES
         assert found.solver == "spectral"
     assert len(solve_path(X, y, z, (1.0, 2.0), feature_cost=cost, solver="krylov")) == 2
+
+
+@pytest.mark.parametrize(
+    "noise", [[-16, -400, 4, -200, 11, -600], [17, -11000, -8, 14000, -4, -10000]]
+)
+def test_immutable_columns_that_are_nearly_constant_are_no_intercept(noise):
+    """Means are taken off beside a constant only: large coefficients show what is left of them."""
+    X = 1.0 + 2.0**-52 * np.array(noise, dtype=np.float64).reshape(3, 2)
+    y = np.array([4.0, 5.0, 5.5])
+    people = Population([np.inf, 0.25], [0.25, 0.75])
+    found = solve(X, y, y.copy(), people, feature_cost=[np.inf, 1.0], solver="krylov")
+    with mp.workdps(60):
+        w, q = [mpf(float(v)) for v in found.coef], mpf(float(found.coef[1])) ** 2
+        loss = mpf(0)
+        for row, label in zip(X.tolist(), y.tolist(), strict=True):
+            left = mpf(row[0]) * w[0] + mpf(row[1]) * w[1] - mpf(label)
+            loss += left**2 * (mpf(0.25) + mpf(0.75) / (1 + q / mpf(0.25)) ** 2)
+    assert found.certificate.lower_bound <= loss

@@ -148,6 +148,51 @@ def test_directions_that_the_data_hardly_shows_do_not_decide(solver):
     assert w @ w / 2 <= found.value <= 10.1 * (w @ w)
 
 
+def nearly_collinear(distance, m, n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(m, n))
+    X[:, -1] = X[:, 0] + distance * rng.normal(size=m)
+    y = X[:, :5].sum(axis=1) + rng.normal(size=m)
+    return GameData.from_user(X, y, y + 1.0)
+
+
+@pytest.mark.parametrize("squares", [True, False])
+@pytest.mark.parametrize("shape", [(60, 12), (300, 40), (900, 200)], ids=str)
+@pytest.mark.parametrize("distance", [1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
+def test_what_is_told_of_nearly_collinear_columns_is_true(distance, shape, squares, monkeypatch):
+    """A norm that stands still is not the limit while a weak direction has not been found."""
+    if not squares:
+        monkeypatch.setattr("spgls.solvers.iterative.curvature.MOST_COLUMNS", 0)
+    exact = reach(nearly_collinear(distance, *shape), Spectral())
+    found = reach(nearly_collinear(distance, *shape), Krylov())
+    assert found.rule == exact.rule
+    assert exact.cut == 0.0
+    assert found.cut <= distance or found.rule != "least squares"
+    assert abs(found.value / exact.value - 1.0) <= found.accuracy + exact.accuracy
+
+
+@pytest.mark.parametrize("distance", [1e-3, 1e-4])
+def test_a_decomposition_tells_what_rounding_leaves_of_weak_directions(distance):
+    """All of the labels lie along the difference of two columns."""
+    rng = np.random.default_rng(4)
+    half = rng.integers(-8, 8, size=(40, 2)) / 8.0
+    X = np.column_stack([half[:, 0], half[:, 0] + distance * half[:, 1]])
+    y = 1e3 * (X[:, 1] - X[:, 0])
+    found = reach(GameData.from_user(X, y, y + 1.0), Spectral())
+    assert found.rule == "least squares"
+    assert abs(found.value / 2e6 - 1.0) <= found.accuracy
+    assert found.accuracy > 1e-9
+
+
+@pytest.mark.parametrize("solver", [Spectral(), Krylov()])
+def test_directions_that_are_left_out_are_told(solver):
+    found = reach(nearly_collinear(1e-9, 300, 40), solver)
+    assert 0.0 < found.cut <= 1e-2
+    assert "where rows vary by more than" in str(found)
+    wide = GameData.from_user(np.eye(3, 5), np.arange(3.0), np.ones(3))
+    assert reach(wide, solver).cut == 0.0
+
+
 @pytest.mark.parametrize("solver", [Spectral(), Krylov()])
 def test_more_columns_than_rows(solver):
     rng = np.random.default_rng(2)

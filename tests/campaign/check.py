@@ -117,7 +117,8 @@ def of_answer(
     slack = exact.slack
     # What is said of one predictor allows for its being made of floats; what is said of all of
     # them does not.
-    allowed = mpfr(TOL) * exact.labels + slack + floor
+    # Numbers below 1e-308 are whole multiples of the smallest of all.
+    allowed = mpfr(TOL) * exact.labels + slack + floor + mpfr(2.0**-1074)
     # Where intercept and immutable columns explain the labels a gap has no unit. What is wrong
     # there by less than labels and goals would allow before projection is counted apart.
     whole = exact.yy + exact.zz

@@ -23,7 +23,8 @@ def put(library: str, X: Any) -> Any:
             with warnings.catch_warnings():
                 # PyTorch says once that it is new to this.
                 warnings.simplefilter("ignore")
-                made = torch.sparse_csr_tensor(*parts, size=A.shape, check_invariants=True)
+                # It finds fault with no entries at all, and has no way to tell them otherwise.
+                made = torch.sparse_csr_tensor(*parts, size=A.shape, check_invariants=A.nnz > 0)
                 return made.cuda()
         return torch.asarray(np.array(X)).cuda()
     if library == "cupy":

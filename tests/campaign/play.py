@@ -66,7 +66,8 @@ def patience(seconds: float) -> Any:
         raise _HangError
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    # Again and again: an exception that is raised while garbage is collected is lost.
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
     try:
         yield
     finally:

@@ -29,7 +29,7 @@ SIZE = 500
 #: Numbers of games, from the first to before the second.
 Range = tuple[int, int]
 #: Raised when games or checks change, so that results of different kinds are not compared.
-FORMAT = 2
+FORMAT = 3
 
 
 class Shard(NamedTuple):

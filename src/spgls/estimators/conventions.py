@@ -359,7 +359,12 @@ def doubt_of_scale(y: Vector, z: Vector) -> str | None:
     """What to tell where goals can hardly be meant in the units of the labels."""
     # By inner products, which cost a fraction of np.std.
     less_mean = y - y.sum() / len(y)
-    spread = float(np.sqrt(less_mean @ less_mean / len(y)))
+    # Over the largest, so that squares neither overflow nor vanish.
+    largest = max(float(less_mean.max()), -float(less_mean.min()))
+    if not 0.0 < largest < np.inf:
+        return None
+    less_mean = less_mean / largest
+    spread = largest * float(np.sqrt(less_mean @ less_mean / len(y)))
     return _doubt_of_distance(float(np.abs(z - y).sum()) / len(y), spread)
 
 

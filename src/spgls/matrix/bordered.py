@@ -6,12 +6,13 @@ works by itself, they are begun at once, and the host looks at results as they c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from spgls.base.types import Array, Vector
 from spgls.base.vector import dot
 
-__all__ = ["Begun", "Bordered", "begun_of"]
+__all__ = ["Begun", "Bordered", "Telling", "begun_of"]
 
 
 class Bordered(NamedTuple):
@@ -33,6 +34,10 @@ class Bordered(NamedTuple):
     first: float
     second: float
     last: float
+
+
+#: Tells of the matrix once products with the targets are under way; None where it is another one.
+Telling: TypeAlias = Callable[[], Bordered | None]
 
 
 class Begun(Protocol):
@@ -65,8 +70,8 @@ def in_two_reads(matrix: Any, v: Vector, target: Vector, times: float) -> tuple[
     return matrix.cross(r), dot(target, r)
 
 
-def begun_of(matrix: Any, targets: Array, told: Bordered) -> Begun | None:
-    """Begin, where the data can; else None."""
+def begun_of(matrix: Any, targets: Array, told: Telling) -> Begun | None:
+    """Begin with targets, then with what is told, where the data can; else None."""
     own = getattr(matrix, "begin_krylov", None)
     begun: Begun | None = None if own is None else own(targets, told)
     return begun

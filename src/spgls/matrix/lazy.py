@@ -9,7 +9,7 @@ from scipy.linalg import qr
 
 from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Array, Vector
-from spgls.matrix.bordered import Begun, Bordered, begun_of, in_two_reads
+from spgls.matrix.bordered import Begun, Telling, begun_of, in_two_reads
 from spgls.matrix.pieces import block_length, in_pieces, sum_length
 from spgls.matrix.protocol import Matrix
 from spgls.matrix.row_step import RowStep
@@ -115,7 +115,7 @@ class ScaledMatrix:
             self.size = float(np.sqrt(total))
         return self._gather(product)
 
-    def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
+    def begin_krylov(self, targets: Array, told: Telling) -> Begun | None:
         """Begin the first steps of a Krylov method, where data as it is can do that; else None."""
         self._begun = begun_of(self.matrix, targets, told) if self._plain else None
         return self._begun
@@ -192,10 +192,14 @@ class ProjectedMatrix:
         The priced and weighted data ``A``.
     basis : ndarray of shape (m, f)
         Orthonormal columns ``Q``.
+    constant : bool
+        Whether what a constant column becomes is among them, for certain.
     """
 
-    def __init__(self, matrix: ScaledMatrix, basis: Array) -> None:
-        if matrix.shift is None and _contains_intercept(matrix, basis):
+    def __init__(self, matrix: ScaledMatrix, basis: Array, *, constant: bool = False) -> None:
+        # Columns that are constant but for rounding would not do: what they leave of means is
+        # multiplied with coefficients of any size.
+        if constant and matrix.shift is None:
             matrix = matrix.without_large_means()
         self.matrix = matrix
         self.basis = basis
@@ -254,16 +258,6 @@ class ProjectedMatrix:
     def square(self) -> Array:
         """``A'PA`` itself, in one read and as accurate as its products."""
         return self.gram(np.eye(self.shape[1]))
-
-
-def _contains_intercept(matrix: ScaledMatrix, basis: Array) -> bool:
-    """Whether the range of ``basis`` holds what a constant column becomes."""
-    if basis.shape[1] == 0:
-        return False
-    ones = np.ones(matrix.shape[0]) if matrix.row is None else matrix.row
-    rest = basis @ (basis.T @ ones)
-    rest -= ones
-    return float(np.linalg.norm(rest)) <= 64 * EPS * float(np.linalg.norm(ones))
 
 
 def _large_means(matrix: ScaledMatrix) -> Vector | None:

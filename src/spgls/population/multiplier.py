@@ -153,7 +153,11 @@ class Multipliers:
             part = squares * w
             norm2 = inner(part, w)
             part *= w
-            step = norm2 * ((norm2 / tau) ** 0.5 - 1.0) / inner(part, w)
+            slope = inner(part, w)
+            if single and slope == 0.0:
+                # Coefficients so small that double precision does not hold their squares.
+                break
+            step = norm2 * ((norm2 / tau) ** 0.5 - 1.0) / slope
             new = larger(low, mu + step)
             # From the second step on only rounding makes one negative.
             step = new - mu if i else abs(new - mu)

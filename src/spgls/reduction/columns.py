@@ -188,7 +188,7 @@ def reduce_moments(
             tail_y=float(tail[0]),
             tail_z=float(tail[1]),
             least=least,
-            slack=max(0.0, -r_yy) + max(0.0, -r_zz),
+            slack=max(0.0, -r_yy) + max(0.0, -r_zz) + origin.slack(sizes.centred_y),
         ).blurred(blur),
     )
     return ColumnReduction(
@@ -210,10 +210,19 @@ def reduce_squares(
         As for :func:`reduce_moments`.
     """
     n = layout.columns
-    diagonal = np.maximum(np.diag(moment), 0.0)
-    root = np.sqrt(diagonal)
+    # Of a column that is no longer than rounding can make it, its products with others are kept:
+    # it counts as that long.
+    doubt = account.kappa * np.square(account.sizes)
+    shown = np.diag(moment) >= doubt
+    shown |= ~moment.any(axis=1)
+    if not shown.all():
+        moment = moment.copy()
+        np.fill_diagonal(moment, np.where(shown, np.diag(moment), doubt))
+    own_kappa = (2.0 if shown.all() else 4.0) * account.kappa
+    root = np.sqrt(np.diag(moment))
     unit = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
-    values, vectors = eigen(moment * np.outer(unit, unit))
+    # One after the other: their product may not be a number.
+    values, vectors = eigen(moment * unit[:, None] * unit)
     few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * root
     if np.array_equal(moment[n], moment[n + 1]):
         few[:, n + 1] = few[:, n]
@@ -222,8 +231,8 @@ def reduce_squares(
     # As large as the account says, whatever the factor's own rounding is measured by.
     found = reduce_triangle(layout, few, origin, rows, account=Account(summed, accuracy))
     game, own = found.game, found.game.rounding
-    kappa = 2 * account.kappa + kappa_of(0, n) + max(0.0, -float(values[0])) + 2 * own.kappa
-    certain = _free_is_certain(layout, moment, summed, 2 * account.kappa)
+    kappa = own_kappa + kappa_of(0, n) + max(0.0, -float(values[0])) + 2 * own.kappa
+    certain = _free_is_certain(layout, moment, summed, own_kappa)
     rounding = replace(
         own,
         kind="squared",
@@ -257,7 +266,7 @@ def _free_is_certain(layout: Layout, moment: Array, sizes: Vector, kappa: float)
     unit = 1.0 / sizes[free][there]
     if not len(unit):
         return True
-    lowest = float(eigen(rest[np.ix_(there, there)] * np.outer(unit, unit))[0][0])
+    lowest = float(eigen(rest[np.ix_(there, there)] * unit[:, None] * unit)[0][0])
     return lowest > 8 * len(unit) * kappa
 
 
@@ -400,7 +409,7 @@ def reduce_triangle(
             z=size_z,
             least=least,
             # Immutable columns are free: where rounding decides their rank, nothing is certain.
-            slack=snapped if certain else np.inf,
+            slack=snapped + origin.slack(sizes.centred_y) if certain else np.inf,
         ).blurred(layout.blur(after[:n])),
     )
     return ColumnReduction(
@@ -449,12 +458,17 @@ def _eliminate_free(
         kept = rest[np.ix_(order, order)] * np.outer(price, price)
     free_map = np.zeros((0, len(order)))
     if len(free):
-        inverse = _certain_inverse(rest[np.ix_(free, free)])
+        own = rest[np.ix_(free, free)]
+        inverse = _certain_inverse(own)
         if inverse is None:
             return None
         mixed = rest[np.ix_(free, order)] * price
         free_map = inverse @ mixed
-        kept = kept - mixed.T @ free_map
+        free_map += inverse @ (mixed - own @ free_map)
+        # What is left of columns less what others explain: an error of the map counts squared.
+        explained = mixed.T @ free_map
+        explained = explained + explained.T - free_map.T @ (own @ free_map)
+        kept = kept - (explained + explained.T) / 2
     if rest is not moment or len(free):
         before, after = (_target_squares(t) for t in (moment[n : n + 2, n : n + 2], kept[-2:, -2:]))
         most = 1 - _CERTAINLY_NOT

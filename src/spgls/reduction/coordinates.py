@@ -47,6 +47,8 @@ _SNAP = 64 * EPS
 _ULPS = 8.0
 #: What is left of columns beside others, in units of their lengths, where they are independent.
 _CLEAR = 1e-8
+#: Actions closer to dependent than this prove nothing.
+_DEPENDENT = 1e-7
 #: Columns of a one-hot group, at most, whose coefficients are centred.
 _SMALL = 500
 #: Columns shorter than this, in units of the longest, count as so long where they are compared.
@@ -70,6 +72,9 @@ class Coordinates:
         What is subtracted from rows before they are combined.
     exact : ndarray of bool
         Which combined columns are known not to be rounded.
+    least : float
+        How far actions are from depending on each other: what no singular value of their effects is
+        below, with columns at unit length.
     """
 
     moves: Moves
@@ -77,6 +82,7 @@ class Coordinates:
     cost: Vector
     origin: Vector | None
     exact: np.ndarray
+    least: float = 1.0
 
     def outwards(self, coef: Array) -> Array:
         """Coefficients of the data; vectors, or blocks with a column for each predictor."""
@@ -100,6 +106,9 @@ class Coordinates:
         lengths : ndarray of shape (n,)
             Lengths of the combined columns.
         """
+        if self.least < _DEPENDENT:
+            # Rounding of the effects decides what some moves cost.
+            return 1.0
         terms = self.change.terms
         unit = (_ULPS + max(_ULPS * np.sqrt(terms), terms / 2)) * EPS
         return float(unit * self.change.growth(lengths, self.exact))
@@ -123,11 +132,11 @@ def coordinates_of(matrix: Matrix, moves: Moves, fit_intercept: bool) -> tuple[M
         shift = matrix.typical_row(None) if fit_intercept else None
         return _comparable(column_squares(matrix, None, shift))
 
-    change, cost = _change(moves, lengths)
+    change, cost, least = _change(moves, lengths)
     whole = bool(change.whole.any()) and whole_columns(matrix, change.feeding)
     told, origin = combine_columns(matrix, change, centred=fit_intercept, whole=whole)
     exact = change.alone | change.whole if whole else change.alone
-    return told, Coordinates(moves, change, cost, origin, exact)
+    return told, Coordinates(moves, change, cost, origin, exact, least)
 
 
 def coordinates_of_sums(moves: Moves, squares: Vector, origin: Vector | None) -> Coordinates:
@@ -142,9 +151,9 @@ def coordinates_of_sums(moves: Moves, squares: Vector, origin: Vector | None) ->
     origin : ndarray of shape (n,), optional
         What was subtracted from the rows; nothing without an intercept, which takes it up.
     """
-    change, cost = _change(moves, lambda: _comparable(squares))
+    change, cost, least = _change(moves, lambda: _comparable(squares))
     # Sums do not tell whether columns hold whole numbers.
-    return Coordinates(moves, change, cost, origin, change.alone)
+    return Coordinates(moves, change, cost, origin, change.alone, least)
 
 
 class _Block(NamedTuple):
@@ -153,6 +162,8 @@ class _Block(NamedTuple):
     pivots: np.ndarray
     inverse: Array | sp.csr_array
     forward: Array | None
+    #: What no singular value of the effects is below, where columns are at unit length.
+    least: float = 1.0
 
 
 def _comparable(squares: Vector) -> Vector:
@@ -161,8 +172,11 @@ def _comparable(squares: Vector) -> Vector:
     return np.maximum(lengths, _TINY * (lengths.max(initial=0.0) or 1.0))
 
 
-def _change(moves: Moves, lengths: Callable[[], Vector]) -> tuple[Change, Vector]:
-    """The map, and what its coordinates cost; lengths of columns, where it depends on them."""
+def _change(moves: Moves, lengths: Callable[[], Vector]) -> tuple[Change, Vector, float]:
+    """The map, what its coordinates cost, and how far from dependent actions are.
+
+    ``lengths`` are those of columns, where the map depends on them.
+    """
     factor, n = sp.csr_array(moves.factor), moves.columns
     factor.eliminate_zeros()
     k = factor.shape[0]
@@ -172,7 +186,7 @@ def _change(moves: Moves, lengths: Callable[[], Vector]) -> tuple[Change, Vector
     joined = _joined(factor)
     if not joined:
         empty = sp.csr_array((0, 0))
-        return Change(n, _NOWHERE, empty, empty), cost
+        return Change(n, _NOWHERE, empty, empty), cost, 1.0
     blocks = []
     for group, rows in joined:
         own = factor if len(rows) == k and len(group) == n else factor[rows][:, group]
@@ -181,7 +195,7 @@ def _change(moves: Moves, lengths: Callable[[], Vector]) -> tuple[Change, Vector
         cost[group[block.pivots]] = 1.0
         blocks.append(block)
     where = np.concatenate([group for group, _ in joined])
-    return Change(n, where, *_assembled(blocks)), cost
+    return Change(n, where, *_assembled(blocks)), cost, min(one.least for one in blocks)
 
 
 def _units(lengths: Callable[[], Vector], group: np.ndarray) -> Vector:
@@ -282,12 +296,18 @@ def _dense_block(factor: Array, unit: Vector) -> _Block:
     n = len(unit)
     scaled = factor * unit
     pivots = _pivots(scaled / np.linalg.norm(scaled, axis=1)[:, None])
+    # A column that the data hardly shows hides what actions do to others.
+    by_effects = _pivots(factor / np.linalg.norm(factor, axis=1)[:, None])
+    if len(by_effects) > len(pivots):
+        pivots = by_effects
     rest = np.delete(np.arange(n), pivots)
     rank = len(pivots)
     turn, head = qr(scaled[:, pivots], mode="economic", check_finite=False)
     tail = turn.T @ scaled[:, rest]
     forward, inverse = np.zeros((n, n)), np.zeros((n, n))
-    forward[np.ix_(pivots, pivots)] = unit[pivots, None] * solve_triangular(head, np.eye(rank))
+    undone = solve_triangular(head, np.eye(rank))
+    least = 1.0 / float(np.linalg.norm(np.linalg.norm(head, axis=0)[:, None] * undone))
+    forward[np.ix_(pivots, pivots)] = unit[pivots, None] * undone
     inverse[np.ix_(pivots, pivots)] = head / unit[pivots]
     weights = -solve_triangular(head, tail)
     weights[np.abs(weights) <= _SNAP * n] = 0.0
@@ -300,7 +320,7 @@ def _dense_block(factor: Array, unit: Vector) -> _Block:
     forward[rest, rest] = inverse[rest, rest] = 1.0
     if len(rest) and n <= _SMALL and np.isin(forward[:, rest], (-1.0, 0.0, 1.0)).all():
         _centre(forward, inverse, pivots, rest)
-    return _Block(pivots, inverse, forward)
+    return _Block(pivots, inverse, forward, least)
 
 
 def _pivots(columns: Array) -> np.ndarray:

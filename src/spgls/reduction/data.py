@@ -166,14 +166,25 @@ class GameData:
         compared with what is left of the labels too: whatever is dropped is paid for in units of
         them.
         """
+        return self._centred[:2]
+
+    @cached_property
+    def _centred(self) -> tuple[Vector, Vector, float]:
+        """The same, and the length of what goals were changed by to become the labels."""
         if not self.layout.fit_intercept:
-            return self.y, self.z
+            return self.y, self.z, 0.0
         y = self._less_mean(self.y)
         z = self._less_mean(self.z, self._size(y))
-        gap = self._less_mean(self.z - self.y)
-        if self._size(gap) <= 1e-14 * (self._size(self.y) + self._size(self.z)):
-            z = y
-        return y, z
+        gap = self._size(self._less_mean(self.z - self.y))
+        # Beyond the second limit the change would show in what is proved.
+        if gap <= min(1e-14 * (self._size(self.y) + self._size(self.z)), 1e-12 * self._size(y)):
+            return y, y, gap
+        return y, z, 0.0
+
+    @property
+    def lost(self) -> float:
+        """How much goals that were taken for the labels differ from them."""
+        return self._centred[2]
 
     def _mean(self, t: Vector) -> float:
         return float((t if self.weight is None else self.weight * t).sum()) / self.total_weight
@@ -234,7 +245,7 @@ class GameData:
         y, z = self.centred
         # Large labels and goals that are close have digits in common, which their means lose.
         gap = self._mean((self.y - self.z) - (y - z))
-        return Origin(row, self._mean(self.y), self._mean(self.z), gap, same)
+        return Origin(row, self._mean(self.y), self._mean(self.z), gap, same, self.lost)
 
     def beside(self, rows: Any) -> Array:
         """What is added up beside some rows: labels and goals less the origin, and ones."""
@@ -284,12 +295,18 @@ class GameData:
     def _by_basis(self) -> tuple[BasisProjection, Array, Array]:
         # Before the targets, which are not needed to make it, take memory.
         projection = BasisProjection(self._basis())
+        if not projection.rank:
+            return projection, self.given_targets, np.zeros((0, 2))
         targets = self._targets()
-        if projection.rank:
-            # The basis is here, and so is what it leaves of targets that are on a device.
-            own = far_of(targets) is None
-            targets = projection.remove(targets) if own else projection.apply(targets)
+        # The basis is here, and so is what it leaves of targets that are on a device.
+        own = far_of(targets) is None
+        targets = projection.remove(targets) if own else projection.apply(targets)
         return projection, targets, np.zeros((0, 2))
+
+    @cached_property
+    def given_targets(self) -> Array:
+        """``S^{1/2}[y, z]``, before anything is projected away."""
+        return self._targets()
 
     def _targets(self) -> Array:
         """``S^{1/2}[y, z]``."""
@@ -341,7 +358,7 @@ class GameData:
             return SolvedMatrix(centred, self.free)
         if self.free.rank == 0:
             return self.priced
-        return ProjectedMatrix(self.priced, self.free.basis)
+        return ProjectedMatrix(self.priced, self.free.basis, constant=self.layout.fit_intercept)
 
     @property
     def _plain(self) -> bool:

@@ -194,6 +194,7 @@ def _finish(
         least = max(0.0, float(sigma.min()) / rounding.reach / 2 - rounding.kappa)
         rounding = replace(rounding, least=least)
     left_over, snapped = remainders(outside, before)
+    lost = data.origin.slack(data.sizes.centred_y)
     game = ReducedGame(
         sigma=sigma,
         eta=coordinates[:, 0],
@@ -201,7 +202,7 @@ def _finish(
         **left_over,
         nullity=0 if avoids else len(data.layout.changeable) - len(sigma),
         free_gap=max(0.0, data.sizes.gap - float(gap @ gap)),
-        rounding=replace(rounding, slack=rounding.slack + snapped),
+        rounding=replace(rounding, slack=rounding.slack + snapped + lost),
     )
     squared = rounding.kind == "kernel"
     return RowReduction(data.layout, game, data.sizes, squared, *sizes, data, vectors)

@@ -33,6 +33,8 @@ class Origin(NamedTuple):
         difference of two rounded numbers.
     same : bool
         Whether the goals are the labels, number by number.
+    lost : float
+        Length of what goals were changed by to become the labels.
     """
 
     row: Vector | None = None
@@ -40,6 +42,14 @@ class Origin(NamedTuple):
     z: float = 0.0
     gap: float | None = None
     same: bool = False
+    lost: float = 0.0
+
+    def slack(self, labels: float) -> float:
+        """What that can have done to the loss of whoever does better than labels of this length.
+
+        Errors change by no more than what is lost.
+        """
+        return self.lost * (2.0 * labels + self.lost)
 
     @property
     def apart(self) -> float:

@@ -97,7 +97,7 @@ def play(
     if len(games) == 1 and isinstance(games[0], float) and isinstance(solver, EarlySolver):
         solver.begin_early(data, games[0])
     try:
-        units = units_of(data)
+        units = units_of(data, games)
         if units is None:
             found = _play(solver, data, games, ridge, controls)
         else:
@@ -132,7 +132,7 @@ def play_sums(
     games = [
         one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
     ]
-    units = units_of_sums(data)
+    units = units_of_sums(data, games)
     if units is None:
         found = _play_sums(data, games, ridge, tol)
     else:

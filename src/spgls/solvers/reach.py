@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import inf, isinf
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -39,8 +39,11 @@ __all__ = ["Reach", "reach_from_sums", "reach_of_least_squares"]
 _SIGNAL = 0.99
 #: and how many times their squared norm counts.
 _MOST = 10.0
-#: Relative accuracy asked of an iteration, and what is told of a decomposition.
+#: Relative accuracy asked of an iteration, and the best that is told of anything.
 _ACCURACY, _EXACT = 1e-7, 1e-9
+#: Rounding of squared singular values, over the largest: they were found from squares, or they are
+#: the squares of what was found.
+_ROUNDING = 32 * EPS
 #: Steps by an inverse of the squared data that a space begins with, where one is known.
 _SEED = 8
 #: Ritz values below this share of the largest are those of null vectors.
@@ -60,15 +63,21 @@ class Reach(NamedTuple):
         Relative error of that, at most or by estimate.
     rule : str
         Which of the two.
+    cut : float
+        Directions that vary by less than this share of the largest were left out; zero for none.
     """
 
     value: float
     accuracy: float
     rule: str
+    cut: float = 0.0
 
     def __str__(self) -> str:
         told = f", to {self.accuracy:.0e}" if self.accuracy > 0.0 else ""
-        return f"{self.rule}{told}"
+        if isinf(self.accuracy):
+            told = ", how accurately is not known"
+        left = f", where rows vary by more than {self.cut:.0e} of the most" if self.cut else ""
+        return f"{self.rule}{told}{left}"
 
 
 def reach_of_least_squares(data: GameData, solver: Any, controls: Controls) -> Reach:
@@ -90,7 +99,10 @@ def reach_of_least_squares(data: GameData, solver: Any, controls: Controls) -> R
         with np.errstate(all="ignore"), one_blas_thread(data.matrix.threaded):
             return _by_iteration(*chosen.begin(data, replace(controls, max_iter=None)))
     check_memory(chosen, data, 1)
-    return _by_reduction(partial(reduce_spectral, data), data.label_size)
+    found = _by_reduction(partial(reduce_spectral, data), data.label_size)
+    # Nobody asks what more columns than rows leave out.
+    m, n = data.matrix.shape
+    return found._replace(cut=0.0) if n + data.layout.fit_intercept > m else found
 
 
 def reach_from_sums(data: GameSums) -> Reach:
@@ -112,7 +124,8 @@ def _by_reduction(
     game = reduction.game
     if float(game.eta @ game.eta) <= _NOTHING * label_size:
         return Reach(0.0, 0.0, "nothing is explained")
-    return _of(game.d, game.eta, _EXACT)
+    cut = float(np.sqrt(reduction.cut / game.d.max())) if game.nullity else 0.0
+    return _of(game.d, game.eta, _EXACT, squared=reduction.squared)._replace(cut=cut)
 
 
 def _by_iteration(run: Run, space: KrylovSpace) -> Reach:
@@ -129,23 +142,50 @@ def _by_iteration(run: Run, space: KrylovSpace) -> Reach:
         squares = run.prover.least_squares(w, inverse, float(d.min()) / 2, _ACCURACY)
         run.problem.passes += squares.reads
         inside = float(eta @ eta)
-        if inside > least:
-            found = _of(d, eta, squares.accuracy, squares.norm)
-        if inside <= least or squares.settled:
-            return found
+        if inside <= least:
+            return nothing
+        found = _of(d, eta, squares.accuracy, squares.norm)
+        if squares.settled and found.rule == _WHOLE:
+            return found._replace(cut=_cut(reduction, d))
+    # Few columns of a space do not show which directions count, nor that none is left.
     while space.width and space.steps < run.limit and not space.full:
         space.extend()
         if space.width and not points.due(space.steps):
             continue
-        _, d, eta = _seen(run, space)
+        reduction, d, eta = _seen(run, space)
         inside = float(eta @ eta)
-        found = _of(d, eta, 0.0)
-        error = points.error(space.steps, found.value)
+        error = points.error(space.steps, _of(d, eta, 0.0).value)
         # A space that cannot grow holds all of it.
-        found = found._replace(accuracy=error if space.width else min(error, _EXACT))
+        found = _of(d, eta, error if space.width else min(error, _EXACT))
+        cut = _cut(reduction, d)
+        if found.rule == _WHOLE:
+            # A norm that stands still is not all of it while something is left to explain.
+            error, unseen = _left(reduction, d, eta)
+            found, cut = found._replace(accuracy=max(found.accuracy, error)), max(cut, unseen)
+        found = found._replace(cut=cut)
         if found.accuracy <= _ACCURACY:
             break
     return nothing if inside <= least else found
+
+
+def _cut(reduction: KrylovReduction, d: Vector) -> float:
+    """Below which share of the largest directions were left out, if any were."""
+    return float(np.sqrt(_NULL)) if len(d) < reduction.game.size else 0.0
+
+
+def _left(reduction: KrylovReduction, d: Vector, eta: Vector) -> tuple[float, float]:
+    """What a space may miss of the squared norm, relative, if nothing varies less than on it.
+
+    Coefficients that leave a slope ``s`` are off by ``(A'A)^{-1} s``. Also which directions, that
+    vary by what share of the largest, could hold more than is asked for and not be seen.
+    """
+    x = eta / np.sqrt(d)
+    size, slope = float(np.linalg.norm(x)), reduction.space.residual(reduction.vectors @ x)
+    if not size:
+        return 0.0, 0.0
+    wrong = slope / (float(d.min()) * size)
+    unseen = slope / (float(np.sqrt(_ACCURACY)) * size * float(d.max()))
+    return 2.0 * wrong + wrong**2, float(np.sqrt(unseen))
 
 
 def _seen(run: Run, space: KrylovSpace) -> tuple[KrylovReduction, Vector, Vector]:
@@ -183,14 +223,27 @@ class _Points:
         return second * rate / (1.0 - rate) / (abs(z) or 1.0)
 
 
-def _of(d: Vector, eta: Vector, accuracy: float, whole: float | None = None) -> Reach:
-    """From squared singular values, and what is explained along their directions."""
+#: What counts.
+_WHOLE, _PART = "least squares", f"{_MOST:g} times {_SIGNAL:.0%} of least squares"
+
+
+def _of(
+    d: Vector, eta: Vector, accuracy: float, whole: float | None = None, *, squared: bool = True
+) -> Reach:
+    """From squared singular values, and what is explained along their directions.
+
+    ``squared`` says whether they were found from squares, which shows in the small ones.
+    """
     order = np.argsort(-d)
-    explained = np.square(eta[order])
-    norms = explained / d[order]
+    d, explained = d[order], np.square(eta[order])
+    norms = explained / d
     signal = int(np.searchsorted(np.cumsum(explained), _SIGNAL * explained.sum()))
     part = _MOST * float(norms[: signal + 1].sum())
-    whole = float(norms.sum()) if whole is None else whole
-    if whole <= part:
-        return Reach(whole, accuracy, "least squares")
-    return Reach(part, accuracy, f"{_MOST:g} times {_SIGNAL:.0%} of least squares")
+    if whole is None:
+        whole = float(norms.sum())
+    counted, value, rule = norms, whole, _WHOLE
+    if whole > part:
+        counted, value, rule = norms[: signal + 1], part, _PART
+    away = float(d[0]) / d[: len(counted)]
+    rounding = _ROUNDING * float(counted @ (away if squared else np.sqrt(away)))
+    return Reach(value, max(accuracy, rounding / (float(counted.sum()) or 1.0)), rule)

@@ -271,7 +271,7 @@ def certify(
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
     constant += float(data.layout.offset(predictor))
     predictor = data.layout.inwards(predictor)
-    units = units_of(data)
+    units = units_of(data, [people])
     if isinstance(people, PopulationRange):
         check_memory(Spectral(), data, 1, only=True)
         if units is None:

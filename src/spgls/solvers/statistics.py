@@ -307,7 +307,8 @@ class GameStatistics:
         constant = 0.0 if intercept is None else check_number(intercept, "intercept")
         constant += float(data.layout.offset(predictor))
         predictor = data.layout.inwards(predictor)
-        people, units = read_people(gamma), units_of_sums(data)
+        people = read_people(gamma)
+        units = units_of_sums(data, [people])
         if units is not None:
             data, predictor, constant = (
                 units.told_of_sums(data),

@@ -7,9 +7,10 @@ objectives ``b^2`` times. Powers of two change no digit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import frexp, isinf, sqrt
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
@@ -27,12 +28,17 @@ from spgls.sphere.certificate import Certificate
 
 __all__ = ["Units", "units_of", "units_of_sums"]
 
+#: Whom the learner meets.
+Who: TypeAlias = float | Population | PopulationRange
+
 #: Squares of squares of numbers between these are numbers too.
 _SMALL, _LARGE = 1e-60, 1e60
 #: The same of strengths, which are squares themselves.
 _WEAKEST, _STRONGEST = 1e150, 1e-150
 #: Squares below and above these are no numbers, nor are those of factors with so many bits.
 _LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
+#: Strengths that are this far from both are looked at no closer.
+_FAR = 1e30
 #: Rows that tell the scale of the data, and entries of all of them.
 _ROWS, _ENTRIES = 256, 2**13
 #: Numbers below the first have fewer digits; two roundings change them by no more than the second.
@@ -71,9 +77,7 @@ class Units:
     def people(self, who: float | Population) -> float | Population: ...
     @overload
     def people(self, who: PopulationRange) -> PopulationRange: ...
-    def people(
-        self, who: float | Population | PopulationRange
-    ) -> float | Population | PopulationRange:
+    def people(self, who: Who) -> Who:
         """Whom the learner meets, in these units."""
         if isinstance(who, PopulationRange):
             ends = who.gamma
@@ -144,13 +148,14 @@ class Units:
         )
 
 
-def units_of(data: GameData) -> Units | None:
+def units_of(data: GameData, games: Sequence[Who] = ()) -> Units | None:
     """Units that suit the data; None where its own do.
 
-    Data whose largest numbers have no square in double precision is refused.
+    Data whose largest numbers have no square in double precision is refused, and so are strengths
+    of games that have none once data and labels are of order one.
     """
     count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
-    if data.layout.price is None and _plain(data, count):
+    if data.layout.price is None and _plain(data, count, games):
         return None
     target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
     with np.errstate(invalid="ignore"):
@@ -174,25 +179,36 @@ def units_of(data: GameData) -> Units | None:
     size, price = largest, data.layout.price
     if price is not None:
         size = float((columns[data.layout.changeable] * price).max(initial=0.0))
-    return _units_for(target, size)
+    return _units_for(target, size, games)
 
 
-def units_of_sums(data: GameSums) -> Units | None:
+def units_of_sums(data: GameSums, games: Sequence[Who] = ()) -> Units | None:
     """Units that suit what rows add up to; None where their own do."""
     n, root = data.sums.columns, sqrt(max(data.sums.weight, 1.0))
     raw, layout = data.sums.raw / root, data.layout
     own = raw[layout.changeable] * (1.0 if layout.price is None else layout.price)
-    return _units_for(float(raw[n : n + 2].max()), float(own.max(initial=0.0)))
+    return _units_for(float(raw[n : n + 2].max()), float(own.max(initial=0.0)), games)
 
 
-def _units_for(target: float, size: float) -> Units | None:
+def _units_for(target: float, size: float, games: Sequence[Who]) -> Units | None:
     """Units for labels and goals, and for priced data, that reach so far."""
+    units = Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))
+    for game in games:
+        # Strengths that are out of range there are refused, whichever units are taken.
+        units.people(game)
     if all(_SMALL <= one <= _LARGE or not 0.0 < one < np.inf for one in (target, size)):
         return None
-    return Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))
+    return units
 
 
-def _plain(data: GameData, count: int) -> bool:
+def _strengths(who: Who) -> tuple[float, ...]:
+    """Of all that may be strategic."""
+    if isinstance(who, PopulationRange):
+        return who.gamma.low, who.gamma.high
+    return who.gammas if isinstance(who, Population) else (who,)
+
+
+def _plain(data: GameData, count: int, games: Sequence[Who]) -> bool:
     """Whether sums of squares say at once that nothing is out of the ordinary."""
     m, n = data.matrix.shape
     with np.errstate(all="ignore"):
@@ -206,7 +222,12 @@ def _plain(data: GameData, count: int) -> bool:
         else:
             own = head_square(data.matrix, count)
     least = m * min(count, m) * n * _SMALL**2
-    return least < y + z < _LARGE**2 and least < own < _LARGE**2
+    if not (least < y + z < _LARGE**2 and least < own < _LARGE**2):
+        return False
+    # In units of the rows, which may be many.
+    unit = own / (y + z)
+    strengths = (gamma for who in games for gamma in _strengths(who) if not isinf(gamma))
+    return all(_STRONGEST * _FAR <= gamma * unit <= _WEAKEST / _FAR for gamma in strengths)
 
 
 def _to_one(size: float, most: int) -> float:

@@ -1,19 +1,21 @@
 """The first steps of a Krylov method in one go: the device never waits for the host.
 
-Products with both targets, the start of the space, its product, the next column, its product: all
-of that is queued at once. The host takes the columns that the device has multiplied, so each
-product is that of the column as it is stored. Nearly every game takes two products or more.
+Products with both targets are queued at once, then the start of the space, its product, the next
+column, its product; each stage is one graph where the same was queued before. The host takes the
+columns that the device has multiplied, so each product is that of the column as it is stored.
+Nearly every game takes two products or more.
 """
 
 from __future__ import annotations
 
-from ctypes import c_double, c_int, c_longlong, c_void_p
+from collections.abc import Callable
+from ctypes import c_int, c_longlong, c_void_p
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from spgls.base.devices import Place
 from spgls.base.types import Array, Vector
-from spgls.matrix.bordered import Bordered
+from spgls.matrix.bordered import Bordered, Telling
 from spgls.matrix.device.cuda import Cuda
 from spgls.matrix.device.cuda_source import NEXT
 from spgls.matrix.device.device_products import First, lines_there
@@ -23,8 +25,17 @@ __all__ = ["Ahead", "Products", "can_begin"]
 #: Threads of the kernel that makes columns, entries of each, and what columns of host and device
 #: may differ by.
 _THREADS, _ENTRIES, _SAME = 1024, 40, 1e-9
-#: Columns of the space that are begun.
-_COLUMNS = 2
+#: Columns of the space that are begun, and factors of the start and of the matrix.
+_COLUMNS, _FACTORS = 2, 8
+
+
+class _Places(NamedTuple):
+    """Addresses: of numbers on either side, of what is multiplied, and of factors."""
+
+    host: int
+    device: int
+    fused: int
+    factors: int
 
 
 class Products(Protocol):
@@ -59,11 +70,16 @@ class Products(Protocol):
         """Numbers that products need besides."""
         ...
 
-    def start_first(self, u: int, room: int, to: int) -> None:
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that queued products depend on, but for the places of vectors."""
+        ...
+
+    def start_first(self, u: int, room: int, to: int, stream: int) -> None:
         """Queue ``A' u`` of two lines, and squares: ``3 n`` numbers."""
         ...
 
-    def start_gram(self, v: int, room: int, to: int) -> None:
+    def start_next(self, v: int, room: int, to: int, stream: int) -> None:
         """Queue ``A'A v``."""
         ...
 
@@ -87,17 +103,31 @@ class Ahead:
     products : Products
         Products with the data.
     u : ndarray of shape (m, 2)
-        Targets.
-    told : Bordered
-        The matrix, and where the space starts.
+        Targets, whose products are queued at once.
     """
 
-    def __init__(self, products: Products, u: Array, told: Bordered) -> None:
-        self._products, self._told, self._next = products, told, 0
+    def __init__(self, products: Products, u: Array) -> None:
+        self._products, self._next = products, 0
+        self._told: Bordered | None = None
         self._cuda, self._n = products.cuda, products.shape[1]
         self._cuda.enter()
         self._room, self._open, self._over = self._cuda.take_room(), True, False
         self._start(u)
+
+    @classmethod
+    def begin(cls, products: Products, u: Array, told: Telling) -> Ahead | None:
+        """Begin with the targets, and go on once it is told with what; None if that is nothing."""
+        ahead = cls(products, u)
+        try:
+            ahead._told = told()
+            if ahead._told is not None:
+                ahead._go_on(ahead._told)
+                return ahead
+        except BaseException:
+            ahead.close()
+            raise
+        ahead.close()
+        return None
 
     def cross(self) -> tuple[Array, Vector | None]:
         """``A' u``, and squared lengths of the columns."""
@@ -140,7 +170,7 @@ class Ahead:
 
     def _finish(self) -> None:
         if not self._over:
-            self._room.wait(2)
+            self._room.wait(self._last)
             self._over = True
 
     def _column(self, which: int) -> Vector:
@@ -148,61 +178,82 @@ class Ahead:
         return self._numbers[at : at + self._n + 1]
 
     def _start(self, u: Array) -> None:
-        """Queue everything; numbers on both sides: sums, columns in turn with products, rows."""
+        """Queue products with targets; numbers on both sides: sums, columns and products, rows."""
         n, products, cuda = self._n, self._products, self._cuda
-        stream, told = products.stream, self._told
         shown = 3 * n + 2 * _COLUMNS * (n + 1)
-        lines = lines_there(u, products.place)
-        rows = 0 if lines is not None else u.size
-        host, self._numbers = self._room.pinned(shown + rows)
+        there = lines_there(u, products.place)
+        rows = 0 if there is not None else u.size
+        host, self._numbers = self._room.pinned(shown + rows + _FACTORS)
         device = self._room.scratch(shown + rows + n + products.ahead_room())
         given = device + 8 * shown
-        fused = given + 8 * rows
-        room = fused + 8 * n
+        self._places = _Places(host, device, given + 8 * rows, host + 8 * (shown + rows))
+        room, lines = self._places.fused + 8 * n, given if there is None else there
         if rows:
-            self._numbers[shown:].reshape(2, -1)[:] = u.T
-            cuda.to_device(given, host + 8 * shown, rows, stream)
-        products.start_first(given if lines is None else lines, room, device)
-        cuda.to_host(host, device, 3 * n, stream)
-        self._room.mark(0, stream)
-        q0, h0, q1, h1 = (device + 8 * (3 * n + i * (n + 1)) for i in range(2 * _COLUMNS))
-        at, apart = products.second_at
-        entries = -(-(n + 1) // _THREADS)
-        kernel = cuda.kernels(NEXT, ("next_column",), ENTRIES=entries, THREADS=_THREADS)
-        column = kernel["next_column"]
-        z, step = c_void_p(device + 8 * at), c_int(apart)
-        width, held, away = c_int(n), c_void_p(q0), c_longlong((host - device) // 8)
-        nothing, one = c_void_p(None), c_int(1)
+            self._numbers[shown : shown + rows].reshape(2, -1)[:] = u.T
 
-        def start(
-            made: tuple[Any, Any], of: Any, factors: tuple[float, ...], k: int, *to: Any
-        ) -> None:
-            first, second, border, corner = map(c_double, factors)
-            column(
-                (1, 1),
-                (_THREADS, 1),
-                stream,
-                *made,
-                first,
-                z,
-                step,
-                second,
-                of,
-                border,
-                corner,
-                width,
-                held,
-                c_int(k),
-                *map(c_void_p, to),
-                away,
-            )
+        def queue(stream: int) -> None:
+            if rows:
+                cuda.to_device(given, host + 8 * shown, rows, stream)
+            products.start_first(lines, room, device, stream)
+            cuda.to_host(host, device, 3 * n, stream)
 
-        factors = told.scale, told.border, told.border, told.corner
+        self._key = products.key, self._places
+        self._queue(0, queue, (lines, rows))
+
+    def _go_on(self, told: Bordered) -> None:
+        """Queue the first columns of the space, and their products."""
+        n, products = self._n, self._products
+        at = self._places
         begin = told.first, told.second, 0.0, told.last
-        start((c_void_p(device), step), nothing, begin, 0, None, q0)
-        products.start_gram(q0, room, fused)
-        start((c_void_p(fused), one), c_void_p(q0), factors, 1, h0, q1)
-        self._room.mark(1, stream)
-        products.start_gram(q1, room, fused)
-        start((c_void_p(fused), one), c_void_p(q1), factors, 0, h1, None)
-        self._room.mark(2, stream)
+        self._numbers[-_FACTORS:] = *begin, told.scale, told.border, told.border, told.corner
+        room = at.fused + 8 * n
+        q0, h0, q1, h1 = (at.device + 8 * (3 * n + i * (n + 1)) for i in range(2 * _COLUMNS))
+
+        def multiply(stream: int) -> None:
+            step = c_int(products.second_at[1])
+            self._column_of(stream, 0, (c_void_p(at.device), step), None, 0, None, q0)
+            products.start_next(q0, room, at.fused, stream)
+            self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q0, 1, h0, q1)
+
+        def multiply_again(stream: int) -> None:
+            products.start_next(q1, room, at.fused, stream)
+            self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q1, 0, h1, None)
+
+        self._queue(1, multiply)
+        self._queue(2, multiply_again)
+
+    def _queue(self, stage: int, queue: Callable[[int], None], more: tuple[int, ...] = ()) -> None:
+        stream = self._products.stream
+        self._cuda.again((stage, self._key, more), stream, queue)
+        self._room.mark(stage, stream)
+        self._last = stage
+
+    def _column_of(
+        self,
+        stream: int,
+        which: int,
+        made: tuple[Any, Any],
+        of: int | None,
+        k: int,
+        *to: int | None,
+    ) -> None:
+        """Queue the next column, by the first four factors or the others."""
+        n, at = self._n, self._places
+        second, apart = self._products.second_at
+        entries = -(-(n + 1) // _THREADS)
+        kernel = self._cuda.kernels(NEXT, ("next_column",), ENTRIES=entries, THREADS=_THREADS)
+        kernel["next_column"](
+            (1, 1),
+            (_THREADS, 1),
+            stream,
+            c_void_p(at.factors + 8 * 4 * which),
+            *made,
+            c_void_p(at.device + 8 * second),
+            c_int(apart),
+            c_void_p(of),
+            c_int(n),
+            c_void_p(at.device + 8 * 3 * n),
+            c_int(k),
+            *map(c_void_p, to),
+            c_longlong((at.host - at.device) // 8),
+        )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterable, Iterator
-from ctypes import byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
-from functools import cache
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from ctypes import byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -44,7 +44,16 @@ _TYPES: dict[str, list[Any]] = {
     "cuModuleLoadData": [_Pointer, c_char_p],
     "cuModuleGetFunction": [_Pointer, _Pointer, c_char_p],
     "cuFuncSetAttribute": [_Pointer, c_int, c_int],
+    "cuStreamCreate": [_Pointer, c_uint],
+    "cuStreamBeginCapture_v2": [_Pointer, c_int],
+    "cuStreamEndCapture": [_Pointer, _Pointer],
+    "cuGraphInstantiateWithFlags": [_Pointer, _Pointer, c_ulonglong],
+    "cuGraphLaunch": [_Pointer, _Pointer],
+    "cuGraphDestroy": [_Pointer],
+    "cuGraphExecDestroy": [_Pointer],
 }
+#: A queue that waits for no other; other threads may go on while one is recorded; graphs kept.
+_NON_BLOCKING, _RELAXED, _GRAPHS = 1, 2, 24
 
 
 class Kernel:
@@ -171,6 +180,7 @@ class Cuda:
         self._pinned = _Room(self, "cuMemHostAlloc", "cuMemFreeHost", 3)
         self._shared: Array = np.zeros(0)
         self._free: list[Room] = []
+        self._recorded: dict[Hashable, c_void_p | None] = {}
 
     def call(self, name: str, *told: Any) -> None:
         """Call the driver, and raise an error that says what it said."""
@@ -205,6 +215,56 @@ class Cuda:
                 found[name] = Kernel(self, handle)
             self._compiled[key] = found
         return self._compiled[key]
+
+    def again(self, key: Hashable, stream: int, queue: Callable[[int], None]) -> None:
+        """Queue work; from the second time on in one call, by a graph.
+
+        Parameters
+        ----------
+        key : hashable
+            All that the work depends on: addresses, sizes, kernels.
+        stream : int
+            Where to.
+        queue : callable
+            Queues the work on a given stream, by calls that may be recorded.
+        """
+        if key not in self._recorded:
+            # The first time compiles kernels too, which is not to be recorded.
+            queue(stream)
+            self._keep(key)
+            return
+        graph = self._recorded[key]
+        if graph is None:
+            graph = self._recorded[key] = self._record(queue)
+        self.call("cuGraphLaunch", graph, stream)
+
+    def _keep(self, key: Hashable) -> None:
+        while len(self._recorded) >= _GRAPHS:
+            oldest = self._recorded.pop(next(iter(self._recorded)))
+            if oldest is not None:
+                self.call("cuGraphExecDestroy", oldest)
+        self._recorded[key] = None
+
+    def _record(self, queue: Callable[[int], None]) -> c_void_p:
+        graph, ready, stream = c_void_p(), c_void_p(), self._recorder
+        self.call("cuStreamBeginCapture_v2", stream, _RELAXED)
+        try:
+            queue(stream)
+        finally:
+            # Also after an error: until then the stream records.
+            code = self.library.cuStreamEndCapture(stream, byref(graph))
+        if code:
+            self.refuse("cuStreamEndCapture", code)
+        self.call("cuGraphInstantiateWithFlags", byref(ready), graph, 0)
+        self.call("cuGraphDestroy", graph)
+        return ready
+
+    @cached_property
+    def _recorder(self) -> int:
+        """A stream that is used for recording alone."""
+        stream = c_void_p()
+        self.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
+        return stream.value or 0
 
     def take_room(self) -> Room:
         """Memory for somebody who uses it alone."""
@@ -272,10 +332,10 @@ class Cuda:
 
 @cache
 def cuda_of(number: int) -> Cuda | None:
-    """A device; None where there is none, or no compiler for it."""
+    """A device; None where there is none, no compiler for it, or a driver that lacks functions."""
     try:
         return Cuda(number)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, AttributeError):
         return None
 
 

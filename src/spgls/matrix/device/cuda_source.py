@@ -346,13 +346,19 @@ __device__ __forceinline__ double total(double x, double* room) {
 }
 
 // image = [first made + second r[n] p; border p'r + corner r[n]], without r where there is none.
-// Entries of made and of p are so far apart; image and next are written so far away too, where the
-// host reads them, and left out where there is no place for them.
+// The four factors are read where the host has written them, so that the same work can be queued
+// again. Entries of made and of p are so far apart; image and next are written so far away too,
+// where the host reads them, and left out where there is no place for them.
 extern "C" __global__ void __launch_bounds__(THREADS) next_column(
-    const double* made, int made_step, double first, const double* p, int p_step, double second,
-    const double* r, double border, double corner, int n, const double* held, int k,
-    double* image, double* next, long long away) {
+    const volatile double* factors, const double* made, int made_step, const double* p, int p_step,
+    const double* r, int n, const double* held, int k, double* image, double* next,
+    long long away) {
     __shared__ double room[32];
+    __shared__ double shared_factors[4];
+    if (threadIdx.x < 4) shared_factors[threadIdx.x] = factors[threadIdx.x];
+    __syncthreads();
+    const double first = shared_factors[0], second = shared_factors[1];
+    const double border = shared_factors[2], corner = shared_factors[3];
     double w[ENTRIES], along = 0.0;
     const double last = r ? r[n] : 1.0;
     #pragma unroll

@@ -15,7 +15,7 @@ import numpy as np
 from spgls.base.devices import Place
 from spgls.base.far_array import FarArray
 from spgls.base.types import EPS, Array, Vector
-from spgls.matrix.bordered import Begun, Bordered
+from spgls.matrix.bordered import Begun, Telling
 from spgls.matrix.device.begun import Ahead, can_begin
 from spgls.matrix.device.device_products import DenseProducts
 from spgls.matrix.device.on_device import OnDevice
@@ -138,12 +138,12 @@ class DeviceDense(OnDevice):
             return both[: self.shape[1]]
         return self._get(total)
 
-    def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
+    def begin_krylov(self, targets: Array, told: Telling) -> Begun | None:
         """Begin the first steps of a Krylov method, where products are compiled; else None."""
         products = self._products
         if products is None or not (products.fused and can_begin(products, targets)):
             return None
-        return Ahead(products, targets, told)
+        return Ahead.begin(products, targets, told)
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, by products of matrices."""

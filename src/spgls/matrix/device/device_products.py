@@ -256,21 +256,24 @@ class DenseProducts:
         sums: int,
         to: int,
         m: int | None = None,
+        *,
+        stream: int | None = None,
     ) -> None:
         """Queue ``A' u`` and squared lengths of the columns; all by their addresses."""
         kernels, rows = self._kernels(width, squares), self._m if m is None else m
         across, down, tiles, parts = self._tiling(rows)
+        stream = self.stream if stream is None else stream
         kernels["cross"](
             (tiles, parts),
             (across, down),
-            self.stream,
+            stream,
             *self._data(rows),
             c_void_p(u),
             c_void_p(weights),
             c_void_p(sums),
         )
         length = (width + squares) * self._n
-        self._add_up(kernels["add_up"], sums, parts * down, length, to, self.stream)
+        self._add_up(kernels["add_up"], sums, parts * down, length, to, stream)
 
     def gram(self, v: Array, middle: RowMap | None) -> Array:
         """``A' M A v``, each row read once."""
@@ -312,6 +315,8 @@ class DenseProducts:
         to: int,
         width: int = 1,
         middle: tuple[int | None, int | None, int, int | None] = (None, None, 0, None),
+        *,
+        stream: int | None = None,
     ) -> None:
         """Queue ``A' M A v``; all by their addresses, as is what ``M`` is made of."""
         shape = self._shape(width)
@@ -319,10 +324,11 @@ class DenseProducts:
         kernels, shared = self._fused(width, shape)
         clusters = self._cuda.multiprocessors // shape.cluster
         factor, basis, f, along = middle
+        stream = self.stream if stream is None else stream
         kernels["gram"](
             (shape.cluster * clusters, 1),
             (_THREADS, 1),
-            self.stream,
+            stream,
             *self._data(),
             c_void_p(v),
             c_void_p(factor),
@@ -333,7 +339,7 @@ class DenseProducts:
             shared=shared,
         )
         length = width * (self._n + f)
-        self._add_up(kernels["add_up"], sums, clusters, length, to, self.stream)
+        self._add_up(kernels["add_up"], sums, clusters, length, to, stream)
 
     @property
     def fused(self) -> bool:
@@ -349,9 +355,18 @@ class DenseProducts:
         """Numbers that the first products leave to be added up."""
         return max(self.cross_room(2, squares=True), self.gram_room())
 
-    def start_first(self, u: int, room: int, to: int) -> None:
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that queued products depend on, but for the places of vectors."""
+        return self._address, self._m, self._n, self._row, self._itemsize, self._pack
+
+    def start_first(self, u: int, room: int, to: int, stream: int) -> None:
         """Queue ``A' u`` of two lines, and squared lengths of the columns."""
-        self.start_cross(u, 2, True, None, room, to)
+        self.start_cross(u, 2, True, None, room, to, stream=stream)
+
+    def start_next(self, v: int, room: int, to: int, stream: int) -> None:
+        """Queue ``A'A v``."""
+        self.start_gram(v, room, to, stream=stream)
 
     def read_first(self, numbers: Array) -> First:
         """What that has left, copied."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from spgls.base.devices import Place
 from spgls.base.types import Array, Vector
-from spgls.matrix.bordered import Begun, Bordered
+from spgls.matrix.bordered import Begun, Telling
 from spgls.matrix.device.begun import Ahead, can_begin
 from spgls.matrix.device.cuda import Cuda, Kernel
 from spgls.matrix.device.cuda_source import SPARSE
@@ -159,12 +159,12 @@ class DeviceSparse(OnDevice):
             middle.left[...] += both[self.shape[1] :].reshape(middle.left.shape)
         return np.ascontiguousarray(both[: self.shape[1]]).reshape(-1, *v.shape[1:])
 
-    def begin_krylov(self, targets: Array, told: Bordered) -> Begun | None:
+    def begin_krylov(self, targets: Array, told: Telling) -> Begun | None:
         """Begin the first steps of a Krylov method, where products are compiled; else None."""
         products = self._products
         if products is None or not can_begin(products, targets):
             return None
-        return Ahead(products, targets, told)
+        return Ahead.begin(products, targets, told)
 
     def moment(self, extra: Array, weight: Vector | None, shift: Vector | None) -> Array:
         """``B' S B`` for ``B = [A - 1 shift', extra]``, from dense panels on the device."""
@@ -308,9 +308,9 @@ def _add_at(place: Place, out: Any, at: Any, terms: Any) -> None:
     if place.library == "torch":
         out.index_add_(0, at, terms)
         return
-    import cupyx
+    import cupy
 
-    cupyx.scatter_add(out, at, terms)
+    cupy.add.at(out, at, terms)
 
 
 def _table(v: Array) -> Array:
@@ -336,7 +336,8 @@ class _SparseProducts:
             "I": "long long" if "64" in str(rows.columns.dtype) else "int",
         }
         parts = rows.entries, rows.columns, rows.starts
-        self._data = *(c_void_p(address_of(part)) for part in parts), c_longlong(rows.shape[0])
+        self._addresses = [address_of(part) for part in parts]
+        self._data = *map(c_void_p, self._addresses), c_longlong(rows.shape[0])
 
     @property
     def cuda(self) -> Cuda:
@@ -367,25 +368,30 @@ class _SparseProducts:
         """None: what is added is added in its place."""
         return 0
 
-    def start_first(self, u: int, room: int, to: int) -> None:
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """All that queued products depend on, but for the places of vectors."""
+        return *self._addresses, *self.shape, *self._kinds.values()
+
+    def start_first(self, u: int, room: int, to: int, stream: int) -> None:
         """Queue ``A' u`` of two lines, and the sum of all squares behind it."""
         n = self._rows.shape[1]
-        self._cuda.clear(to, 2 * n + 1, self.stream)
+        self._cuda.clear(to, 2 * n + 1, stream)
         nothing, total = c_void_p(None), c_void_p(to + 16 * n)
         told = c_void_p(u), c_void_p(to), nothing, nothing, total
-        self._run("sparse_cross", 2, self.stream, *told)
+        self._run("sparse_cross", 2, stream, *told)
 
     def read_first(self, numbers: Array) -> First:
         """What that has left, copied."""
         n = self._rows.shape[1]
         return First(numbers[: 2 * n].reshape(n, 2).copy(), None, float(numbers[2 * n]))
 
-    def start_gram(self, v: int, room: int, to: int) -> None:
+    def start_next(self, v: int, room: int, to: int, stream: int) -> None:
         """Queue ``A'A v``."""
-        self._cuda.clear(to, self._rows.shape[1], self.stream)
+        self._cuda.clear(to, self._rows.shape[1], stream)
         nothing = c_void_p(None)
         told = c_void_p(v), nothing, nothing, c_int(0), nothing, c_void_p(to), nothing
-        self._run("sparse_gram", 1, self.stream, *told)
+        self._run("sparse_gram", 1, stream, *told)
 
     def apply(self, v: Array) -> Array:
         """``A v``."""

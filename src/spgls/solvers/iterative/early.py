@@ -10,7 +10,7 @@ from math import isfinite
 
 import numpy as np
 
-from spgls.matrix.bordered import Begun, begun_of
+from spgls.matrix.bordered import Begun, Bordered, begun_of
 from spgls.reduction.data import GameData
 from spgls.sphere.operator import bordered
 
@@ -24,13 +24,17 @@ def begin_products(data: GameData, gamma: float) -> None:
     """Begin the first products of a game, where data as it is can do that."""
     if _BEGUN in data.reductions or not hasattr(data.matrix, "begin_krylov") or not data.plain:
         return
-    with np.errstate(all="ignore"):
+
+    def told() -> Bordered | None:
         targets, _ = data.projected_targets
         _, yz, zz, _ = data.target_squares
-        if isfinite(yz + zz):
-            begun = begun_of(data.projected, targets, bordered(gamma, yz, zz))
-            if begun is not None:
-                data.reductions[_BEGUN] = begun
+        # Goals that are the labels but for rounding are other targets.
+        same = targets is data.given_targets
+        return bordered(gamma, yz, zz) if same and isfinite(yz + zz) else None
+
+    with np.errstate(all="ignore"):
+        # Nothing is kept too: what was begun in vain is not begun again.
+        data.reductions[_BEGUN] = begun_of(data.priced, data.given_targets, told)
 
 
 def begun_products(data: GameData) -> Begun | None:

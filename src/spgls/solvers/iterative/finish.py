@@ -36,6 +36,8 @@ __all__ = ["Ends", "finish", "proved_gap"]
 
 #: Below the square of any norm that is not zero.
 _NOTHING = 1e-300
+#: Entries of a long vector that are looked at first.
+_FEW = 64
 
 
 def proved_gap(residual: Any, multiplier: Any) -> Any:
@@ -200,10 +202,14 @@ def _read_goal(run: Run, ends: Ends) -> np.ndarray:
     at_infinity = there & (square < _NOTHING)
     if not (there & ~at_infinity).any():
         return np.asarray(at_infinity)
+    rulers = run.prover.fresh.rulers
+    most = rulers.whole * (rulers.y + rulers.z)
+    # A few entries show that they differ, as a rule.
+    if norm(problem.p_y[:_FEW] - problem.p_z[:_FEW]) > (1e-12 + rulers.down) * most:
+        return np.asarray(at_infinity)
     gap = norm(problem.p_y - problem.p_z)
     size = norm(problem.p_y) + norm(problem.p_z)
-    rulers = run.prover.fresh.rulers
-    same = gap <= 1e-12 * size + rulers.down * rulers.whole * (rulers.y + rulers.z)
+    same = gap <= 1e-12 * size + rulers.down * most
     return np.asarray(at_infinity | (there & same))
 
 

@@ -210,7 +210,8 @@ def _flushed(data: GameData) -> float:
     gone = not (yy and zz and apart)
     if not gone or not data.projected_targets[1].any():
         return 0.0
-    return float(2.0 * max(ROUNDING * data.free.rank, data.same))
+    lost = data.lost / data.sizes.centred_z if data.lost else 0.0
+    return float(2.0 * max(ROUNDING * data.free.rank, data.same) + lost)
 
 
 def lengths(columns: Array) -> Vector:

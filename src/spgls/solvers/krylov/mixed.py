@@ -56,14 +56,21 @@ def solve_mixed_krylov(
     ridge : float
         Weight of the squared priced norm of the coefficients in the learner's objective.
     """
-    growth = _Growth(run, population, ridge)
+    growth, found = _Growth(run, population, ridge), None
     with np.errstate(all="ignore"), one_blas_thread(run.data.matrix.threaded):
         try:
             _grow(growth, space, larger)
-            return growth.solution()
+            found = growth.solution()
+            while growth.may_go_on(found):
+                # The optimum may have a norm at which the span does not show it yet.
+                _grow(growth, growth.reduction.space, larger)
+                again = growth.solution()
+                found = min(again, found, key=lambda one: one.certificate.gap)
+                found = replace(found, stats=again.stats, history=again.history)
+            return found
         except ArithmeticError:
             # Numbers that double precision does not hold.
-            return growth.failure()
+            return found or growth.failure()
 
 
 def _grow(growth: _Growth, space: KrylovSpace, larger: Callable[[Array], KrylovSpace]) -> None:
@@ -105,6 +112,15 @@ class _Growth:
         self.excess = 0.0
         self.known: dict[int, float] = {}
         self._pair: LowestPair | None = None
+        self._least = 0
+
+    def may_go_on(self, found: Solution) -> bool:
+        """Whether a larger space may prove what this one does not; it is asked for then."""
+        space = self.reduction.space
+        self._least = 2 * space.count
+        proved = found.certificate.relative_gap <= self._run.controls.tol
+        ended = self.status is not None or space.width == 0 or space.full or space.restarts > 0
+        return not (proved or ended)
 
     def run(self, space: KrylovSpace) -> None:
         """Extend a space until it holds the optimum, or a limit comes first."""
@@ -112,7 +128,7 @@ class _Growth:
         self.small = None
         self._project(space)
         looked = space.count
-        if looked:
+        if looked and looked >= self._least:
             # Others have grown it already.
             self._search()
             if space.width == 0 or self.excess <= self.aim:
@@ -130,7 +146,9 @@ class _Growth:
             looked = space.count
             self._project(space)
             step = self._search()
-            if ended or self.status or self.excess <= self.aim:
+            if ended or self.status:
+                return
+            if self.excess <= self.aim and space.count >= self._least:
                 return
             if callback is not None and callback(step):
                 # What is not known of the spectrum is not assumed.
