@@ -13,7 +13,14 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["FEW_COLUMNS", "all_blas_threads", "blas_threads", "one_blas_thread", "one_numpy_thread"]
+__all__ = [
+    "FEW_COLUMNS",
+    "all_blas_threads",
+    "blas_is_alone",
+    "blas_threads",
+    "one_blas_thread",
+    "one_numpy_thread",
+]
 
 #: Up to so many columns, decompositions are faster on one thread of BLAS than on several.
 FEW_COLUMNS = 400
@@ -41,6 +48,11 @@ def one_blas_thread(when: bool) -> Iterator[None]:
         for one, count in zip(libraries, before, strict=True):
             one.set_num_threads(count)
         _OUTSIDE.reset(token)
+
+
+def blas_is_alone() -> bool:
+    """Whether :func:`one_blas_thread` is in force."""
+    return _OUTSIDE.get() is not None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 
+from spgls.base.threads import blas_is_alone
 from spgls.base.types import Array, Vector
 
 __all__ = ["dot", "leading_bits", "norm", "squares"]
@@ -20,11 +21,14 @@ def dot(a: Vector, b: Vector) -> float:
     """``a'b``.
 
     OpenBLAS wakes its threads from ten thousand entries on, which takes longer than the product,
-    and leaves them spinning where the data's own kernels want to run. So it gets pieces.
+    and leaves them spinning where the data's own kernels want to run. So it gets pieces, unless
+    it is kept to the calling thread anyway.
     """
     if len(a) <= _PIECE or not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return float(a.dot(b))
     if len(a) <= _FEW * _PIECE:
+        if blas_is_alone():
+            return float(a.dot(b))
         # One by one they are sooner done than told.
         total = 0.0
         for at in range(0, len(a), _PIECE):

@@ -49,8 +49,9 @@ _ULPS = 8.0
 _CLEAR = 1e-8
 #: Actions closer to dependent than this prove nothing.
 _DEPENDENT = 1e-7
-#: Columns of a one-hot group, at most, whose coefficients are centred.
-_SMALL = 500
+#: Columns of a one-hot group, at most, whose coefficients are centred, and how much longer than
+#: others some may be: short ones would drown in them.
+_SMALL, _ALIKE = 500, 1e3
 #: Columns shorter than this, in units of the longest, count as so long where they are compared.
 _TINY = 1e-12
 _NOWHERE = np.zeros(0, dtype=np.intp)
@@ -288,39 +289,88 @@ def _doubtful(inverse: sp.csr_array) -> bool:
 
 
 def _dense_block(factor: Array, unit: Vector) -> _Block:
-    """By a triangular factorisation.
+    """By elimination.
 
     Pivots are where actions, each at unit length, have the largest effects on columns of unit
-    length: then columns that are combined with pivots keep a part of their own.
+    length: then columns that are combined with pivots keep a part of their own. What actions cost
+    may differ by many decades, and has no part in which directions are free.
     """
-    n = len(unit)
+    n, unit = len(unit), _power_of_two(unit)
     scaled = factor * unit
-    pivots = _pivots(scaled / np.linalg.norm(scaled, axis=1)[:, None])
+    even = scaled / _power_of_two(np.linalg.norm(scaled, axis=1))[:, None]
+    pivots = _pivots(even)
     # A column that the data hardly shows hides what actions do to others.
     by_effects = _pivots(factor / np.linalg.norm(factor, axis=1)[:, None])
     if len(by_effects) > len(pivots):
         pivots = by_effects
     rest = np.delete(np.arange(n), pivots)
     rank = len(pivots)
-    turn, head = qr(scaled[:, pivots], mode="economic", check_finite=False)
-    tail = turn.T @ scaled[:, rest]
+    some = np.arange(rank)
+    if len(factor) > rank:
+        some = qr(even[:, pivots].T, mode="r", pivoting=True, check_finite=False)[1][:rank]
+    own = even[np.ix_(some, pivots)]
+    found = _solved(own, np.hstack([np.eye(rank), -even[np.ix_(some, rest)]]))
+    least = 1.0 / float(np.linalg.norm(np.linalg.norm(own, axis=0)[:, None] * found[:, :rank]))
     forward, inverse = np.zeros((n, n)), np.zeros((n, n))
-    undone = solve_triangular(head, np.eye(rank))
-    least = 1.0 / float(np.linalg.norm(np.linalg.norm(head, axis=0)[:, None] * undone))
-    forward[np.ix_(pivots, pivots)] = unit[pivots, None] * undone
-    inverse[np.ix_(pivots, pivots)] = head / unit[pivots]
-    weights = -solve_triangular(head, tail)
-    weights[np.abs(weights) <= _SNAP * n] = 0.0
-    free = unit[pivots, None] * weights / unit[rest]
-    # Free directions of small whole numbers, such as the sum of a one-hot group, are exact.
-    whole = np.round(free)
-    near = (np.abs(free - whole) <= _SNAP * n * np.abs(whole)) & (np.abs(whole) < 1e3)
-    forward[np.ix_(pivots, rest)] = np.where(near, whole, free)
-    inverse[np.ix_(pivots, rest)] = tail / unit[rest]
     forward[rest, rest] = inverse[rest, rest] = 1.0
-    if len(rest) and n <= _SMALL and np.isin(forward[:, rest], (-1.0, 0.0, 1.0)).all():
+    forward[np.ix_(pivots, rest)] = unit[pivots, None] * found[:, rank:] / unit[rest]
+    forward[:, rest] = _whole(factor, forward[:, rest])
+    head, undone = _triangle(scaled[:, pivots])
+    inverse[np.ix_(pivots, pivots)] = head / unit[pivots]
+    inverse[np.ix_(pivots, rest)] = -inverse[np.ix_(pivots, pivots)] @ forward[np.ix_(pivots, rest)]
+    forward[np.ix_(pivots, pivots)] = unit[pivots, None] * undone
+    alike = len(rest) and n <= _SMALL and unit.max() <= _ALIKE * unit.min()
+    if alike and np.isin(forward[:, rest], (-1.0, 0.0, 1.0)).all():
         _centre(forward, inverse, pivots, rest)
     return _Block(pivots, inverse, forward, least)
+
+
+def _power_of_two(size: Vector) -> Vector:
+    """Numbers as large as these, by which others are divided without rounding."""
+    return np.asarray(2.0 ** np.round(np.log2(size)))
+
+
+def _whole(factor: Array, free: Array) -> Array:
+    """Directions of small whole numbers, such as the sum of a one-hot group, as they should be.
+
+    Others are left as they are, and so are those along which people could move then.
+    """
+    whole, slack = np.round(free), _SNAP * len(free)
+    near = (np.abs(free - whole) <= slack * np.fmax(np.abs(whole), 1.0)) & (np.abs(whole) < 1e3)
+    snapped = np.where(near, whole, free)
+    moved, terms = np.abs(factor @ snapped), np.abs(factor) @ np.abs(snapped)
+    return np.where((moved <= 8 * EPS * terms).all(axis=0), snapped, free)
+
+
+def _solved(own: Array, wanted: Array) -> Array:
+    """Solve with a square matrix, and again for what that left; of few columns, in long numbers."""
+    kind = np.longdouble if wanted.shape[1] <= _FEW else np.float64
+    matrix, right = own.astype(kind), wanted.astype(kind)
+    found = np.linalg.solve(own, wanted).astype(kind)
+    for _ in range(2):
+        found += np.linalg.solve(own, (right - matrix @ found).astype(np.float64))
+    return np.asarray(found, dtype=np.float64)
+
+
+def _triangle(rows: Array) -> tuple[Array, Array]:
+    """A square matrix with the moments of rows of very different lengths, and its inverse.
+
+    Long rows first and large columns first: then each row is rounded in units of its own. Of few
+    columns, what rounding did is seen in longer numbers, where the machine has them, and taken
+    back: then it is no more than that of the entries.
+    """
+    order = np.argsort(-np.linalg.norm(rows, axis=1), kind="stable")
+    factor, columns = qr(rows[order], mode="r", pivoting=True, check_finite=False)
+    rank = rows.shape[1]
+    head, undone = np.empty((rank, rank)), np.empty((rank, rank))
+    head[:, columns] = factor[:rank]
+    undone[columns] = solve_triangular(factor[:rank], np.eye(rank))
+    if rank > _FEW:
+        return head, undone
+    seen = rows.astype(np.longdouble) @ undone
+    left = np.triu((seen.T @ seen - np.eye(rank)).astype(np.float64))
+    left[np.diag_indices(rank)] /= 2
+    return head + left @ head, undone - undone @ left
 
 
 def _pivots(columns: Array) -> np.ndarray:

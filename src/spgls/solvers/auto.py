@@ -246,7 +246,7 @@ class Auto:
         """Begin the first products of a game that will be multiplied."""
         plan = _plan(data, 1, mixed=False)
         if plan is not None and plan.solver == "krylov":
-            Krylov().begin_early(data, gamma)
+            _ITERATIVE.begin_early(data, gamma)
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""

@@ -17,10 +17,10 @@ from spgls.solvers.ones import as_column, column_of_ones, with_intercept
 from spgls.solvers.ranges import RangeTask, solve_range
 from spgls.solvers.recover import Clock, Task
 from spgls.solvers.registry import (
-    EarlySolver,
     PathSolver,
     RangeSolver,
     Solver,
+    begins_early,
     knows_populations,
 )
 from spgls.solvers.small import as_game, is_paper_game
@@ -94,7 +94,7 @@ def play(
     games = [
         one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
     ]
-    if len(games) == 1 and isinstance(games[0], float) and isinstance(solver, EarlySolver):
+    if len(games) == 1 and isinstance(games[0], float) and begins_early(solver):
         solver.begin_early(data, games[0])
     try:
         units = units_of(data, games)

@@ -23,6 +23,7 @@ __all__ = [
     "SolverFunction",
     "SolverLike",
     "available_solvers",
+    "begins_early",
     "knows_populations",
     "register",
     "resolve",
@@ -102,7 +103,6 @@ class RangeSolver(Protocol):
         ...
 
 
-@runtime_checkable
 class EarlySolver(Protocol):
     """A solver whose first products can be begun before a game is looked at any closer."""
 
@@ -128,6 +128,11 @@ class PathSolver(Protocol):
         tell what had been spent on all of them together when it was found.
         """
         ...
+
+
+def begins_early(solver: object) -> TypeGuard[EarlySolver]:
+    """Whether a solver can begin with products before a game is looked at."""
+    return hasattr(solver, "begin_early")
 
 
 def knows_populations(solver: object) -> TypeGuard[PopulationSolver]:

@@ -107,7 +107,7 @@ class Ends:
         if best is not None:
             point = best.point()
             length = norm(point)
-            if point[-1] > 0.0 and not problem.g.any():
+            if point[-1] > 0.0 and problem.slope == 0.0 and not problem.g.any():
                 # Without a linear term -r is as good, and has the smaller alpha.
                 length = -length
             r = point / length
