@@ -174,6 +174,8 @@ class Combined:
             pivots.append(j)
             rows.append(rest[j] / gmpy2.sqrt(rest[j, j]))
             rest = rest - np.multiply.outer(rows[-1], rows[-1])
+            # Entries that are nothing but rounding would join columns that nothing joins.
+            rest = np.where(_tiny(rest, first), mpfr(0), rest)
         self._sizes = abs(B[taken]), price
         self.cost = np.full(n, math.inf)
         self.cost[pivots] = 1.0
@@ -181,6 +183,8 @@ class Combined:
         for j, row in zip(pivots, rows, strict=True):
             self.inwards[j] = row
         self.outwards = inverse(self.inwards)
+        noise = _DEPENDENT * abs(self.outwards).max(axis=0)
+        self.outwards = np.where(abs(self.outwards) <= noise, mpfr(0), self.outwards)
 
     def wobble(self, error: np.ndarray) -> mpfr:
         """``q`` of coefficients no larger than these, at most."""
@@ -189,6 +193,12 @@ class Combined:
             return mpfr(0)
         along = effects @ abs(error)
         return (price * along) @ along
+
+
+def _tiny(rest: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Which entries of what is left of a semidefinite matrix are rounding, by its diagonal."""
+    root = np.array([gmpy2.sqrt(entry) for entry in first], dtype=object)
+    return np.asarray(abs(rest) <= _DEPENDENT * np.multiply.outer(root, root), dtype=bool)
 
 
 def inverse(matrix: np.ndarray) -> np.ndarray:

@@ -80,7 +80,8 @@ class Search:
         self.coarse = self._descend(low, high, int(min(log(high / low) / STEP + 2, POINTS)))
         coarse = self.coarse
         # Minima beyond the grid, which the signs at its ends tell of.
-        if coarse.slope[0] >= -coarse.noise[0]:
+        # Norms that double precision does not hold are zero, which is known.
+        if coarse.slope[0] >= -coarse.noise[0] and low * 1e-12 * (1.0 - _SLACK) > 0.0:
             self._refine(low * 1e-12, low, self.evaluate(low, guess=coarse.mu[0]))
         if coarse.slope[-1] < -coarse.noise[-1] and self.infinity == inf:
             self._refine(high, high * 1e12, self.evaluate(high, guess=coarse.mu[-1]))
