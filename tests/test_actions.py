@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+import gmpy2
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,6 +48,8 @@ from spgls import (
 from spgls.display import CoefficientDisplay, MovementDisplay, ResponseDisplay
 from spgls.matrix import as_matrix
 from spgls.solvers import Spectral
+
+from .campaign.exact import exactly, precise
 
 KINDS = ("matrix", "fewer", "as many", "more", "dependent", "some")
 
@@ -749,3 +752,41 @@ def test_actions_that_nearly_depend_on_each_other_prove_nothing(distance, solver
     found = solve(X, y, z, 0.002, fit_intercept=True, feature_cost=actions, solver=solver)
     assert not found.status.ok
     assert found.certificate.lower_bound == 0.0
+
+
+def test_coordinates_are_exact_up_to_rounding_whatever_actions_cost():
+    """Mathematics page: ``RE = [I, 0] + delta`` with ``beta'|delta|`` within rounding of columns.
+
+    ``V = RE`` is exact. Its columns at pivots are orthonormal but for ``I + delta``, the triangular
+    factor of their products, and the others are zero.
+    """
+    rng, worst = np.random.default_rng(71), 0.0
+    for seed in range(80):
+        k, n = rng.integers(1, 8), rng.integers(2, 7)
+        effects = rng.integers(-2, 3, (k, n)) * 1.0 if seed % 2 else rng.normal(size=(k, n))
+        if seed % 3 == 0 and k > 2:
+            effects[0] = effects[1] + effects[2]
+        effects[~effects.any(axis=1), 0] = 1.0
+        effects[0, ~effects.any(axis=0)] = 1.0
+        root = 10.0 ** rng.uniform(-2.5, 2.5, k)
+        lengths = 10.0 ** rng.uniform(-3, 3, n)
+        factor = effects * root[:, None]
+        block = coordinates._dense_block(factor, 1.0 / lengths)
+        if block.least < 1e-3:
+            continue
+        rest = np.delete(np.arange(n), block.pivots)
+        with precise():
+            V = exactly(factor) @ exactly(block.forward)
+            own = V[:, block.pivots]
+            left, delta = own.T @ own, []
+            for j in range(len(block.pivots)):
+                delta.append(left[j] / gmpy2.sqrt(left[j, j]))
+                left = left - np.multiply.outer(delta[-1], delta[-1])
+            wrong = np.zeros((len(block.pivots), n))
+            wrong[:, block.pivots] = np.triu(np.array(delta) - np.eye(len(delta)).astype(int))
+            wrong[:, rest] = (own.T @ V[:, rest]).astype(float)
+        beta = np.linalg.norm(lengths[:, None] * block.forward, axis=0)
+        growth = np.abs(block.forward).T @ np.abs(block.inverse).T @ beta / beta
+        error = np.abs(wrong).T @ beta[block.pivots] / beta
+        worst = max(worst, float((error / growth).max()) / np.finfo(float).eps)
+    assert worst < 8.0
