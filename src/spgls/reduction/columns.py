@@ -123,7 +123,7 @@ def reduce_moments(
             return None
     scale = summed[:n]
     raw = origin.column_sizes(scale, sizes.weight)
-    eliminated = _eliminate_free(layout, moment, scale, raw)
+    eliminated = _eliminate_free(layout, moment, summed, raw)
     if eliminated is None:
         return None
     kept, free_map, means, tail = eliminated
@@ -418,15 +418,17 @@ def reduce_triangle(
 
 
 def _eliminate_free(
-    layout: Layout, moment: Array, scale: Vector, raw: Vector
+    layout: Layout, moment: Array, summed: Vector, raw: Vector
 ) -> tuple[Array, Array, Vector, Vector] | None:
     """Moments of changeable columns, labels and goals after intercept and immutable columns.
 
     Also the map to the immutable coefficients, the means, and what columns taken for constant may
     have explained of labels and goals; None where rounding would decide.
-    ``scale`` and ``raw`` are the sizes of the columns less the origin, and as they came.
+    ``summed`` are the sizes of columns, labels and goals less the origin, ``raw`` those of the
+    columns as they came.
     """
     n, free = layout.columns, layout.immutable
+    scale = summed[:n]
     means, rest, tail = np.zeros(n + 2), moment, np.zeros(2)
     if layout.fit_intercept:
         # Ones explain first: only so are coefficients of columns that depend on each other those
@@ -449,7 +451,7 @@ def _eliminate_free(
             size = 8 * EPS * raw[doubtful]
             if layout.cost is not None:
                 size = size * np.sqrt(layout.cost[doubtful])
-            tail = np.linalg.norm(size) * np.sqrt(np.diag(moment)[n : n + 2])
+            tail = np.linalg.norm(size) * summed[n : n + 2]
         rest[constant] = 0.0
         rest[:, constant] = 0.0
     order, kept = np.append(layout.changeable, [n, n + 1]), rest

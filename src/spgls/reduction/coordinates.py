@@ -295,7 +295,7 @@ def _dense_block(factor: Array, unit: Vector) -> _Block:
     length: then columns that are combined with pivots keep a part of their own. What actions cost
     may differ by many decades, and has no part in which directions are free.
     """
-    n, unit = len(unit), _power_of_two(unit)
+    unit = _power_of_two(unit)
     scaled = factor * unit
     even = scaled / _power_of_two(np.linalg.norm(scaled, axis=1))[:, None]
     pivots = _pivots(even)
@@ -303,19 +303,37 @@ def _dense_block(factor: Array, unit: Vector) -> _Block:
     by_effects = _pivots(factor / np.linalg.norm(factor, axis=1)[:, None])
     if len(by_effects) > len(pivots):
         pivots = by_effects
-    rest = np.delete(np.arange(n), pivots)
-    rank = len(pivots)
-    some = np.arange(rank)
+    block = _block_of(factor, unit, even, pivots)
+    while block is None:
+        # The last of them depends on the others but for rounding, which proves nothing.
+        pivots = pivots[:-1]
+        block = _block_of(factor, unit, even, pivots)
+        block = None if block is None else block._replace(least=0.0)
+    return block
+
+
+def _block_of(factor: Array, unit: Vector, even: Array, pivots: np.ndarray) -> _Block | None:
+    """Coordinates with given pivots; None where these depend on each other.
+
+    ``even`` are the effects, with actions and columns of about unit length.
+    """
+    n, rank = len(unit), len(pivots)
+    rest, some = np.delete(np.arange(n), pivots), np.arange(rank)
     if len(factor) > rank:
         some = qr(even[:, pivots].T, mode="r", pivoting=True, check_finite=False)[1][:rank]
     own = even[np.ix_(some, pivots)]
-    found = _solved(own, np.hstack([np.eye(rank), -even[np.ix_(some, rest)]]))
+    try:
+        found = _solved(own, np.hstack([np.eye(rank), -even[np.ix_(some, rest)]]))
+        head, undone = _triangle((factor * unit)[:, pivots])
+    except np.linalg.LinAlgError:
+        if rank > 1:
+            return None
+        raise
     least = 1.0 / float(np.linalg.norm(np.linalg.norm(own, axis=0)[:, None] * found[:, :rank]))
     forward, inverse = np.zeros((n, n)), np.zeros((n, n))
     forward[rest, rest] = inverse[rest, rest] = 1.0
     forward[np.ix_(pivots, rest)] = unit[pivots, None] * found[:, rank:] / unit[rest]
     forward[:, rest] = _whole(factor, forward[:, rest])
-    head, undone = _triangle(scaled[:, pivots])
     inverse[np.ix_(pivots, pivots)] = head / unit[pivots]
     inverse[np.ix_(pivots, rest)] = -inverse[np.ix_(pivots, pivots)] @ forward[np.ix_(pivots, rest)]
     forward[np.ix_(pivots, pivots)] = unit[pivots, None] * undone
