@@ -771,7 +771,7 @@ def test_coordinates_are_exact_up_to_rounding_whatever_actions_cost():
         root = 10.0 ** rng.uniform(-2.5, 2.5, k)
         lengths = 10.0 ** rng.uniform(-3, 3, n)
         factor = effects * root[:, None]
-        block = coordinates._dense_block(factor, 1.0 / lengths)
+        block = coordinates._dense_block(factor, 1.0 / lengths, effects)
         if block.least < 1e-3:
             continue
         rest = np.delete(np.arange(n), block.pivots)
@@ -790,3 +790,32 @@ def test_coordinates_are_exact_up_to_rounding_whatever_actions_cost():
         error = np.abs(wrong).T @ beta[block.pivots] / beta
         worst = max(worst, float((error / growth).max()) / np.finfo(float).eps)
     assert worst < 8.0
+
+
+@pytest.mark.parametrize("solver", ["spectral", "krylov", "auto", Spectral(engine="qr")])
+def test_sums_that_actions_keep_but_for_rounding_are_not_taken_as_kept(solver):
+    """With coefficients of 2^48 nobody moves, which no rounding of the effects may hide."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0]] * 4)
+    y = X[:, 0].copy()
+    y[0] = 0.5
+    how = {"gamma": 1e-3, "fit_intercept": True, "solver": solver}
+    near = Actions([[1.0, -(1.0 + 2.0**-48)]])
+    w, b = np.array([2.0**48 + 1, 2.0**48]), -(2.0**48)
+    assert np.array([1.0, -(1.0 + 2.0**-48)]) @ w == 0.0
+    loss = float(np.square(X @ w + b - y).sum())
+    assert loss == 0.25
+    assert solve(X, y, 1 - y, feature_cost=near, **how).certificate.lower_bound <= loss
+    kept = solve(X, y, 1 - y, feature_cost=Actions([[1.0, -1.0]]), **how)
+    assert kept.certificate.kind == "proved"
+    assert kept.certificate.lower_bound > 1.7
+
+
+def test_a_group_that_switches_is_closed_whatever_its_effects_are_rounded_to():
+    X = pd.DataFrame(np.eye(3)[np.arange(12) % 3], columns=["a_x", "a_y", "a_z"])
+    y = np.arange(12.0) % 5
+    how = {"gamma": Population.mixed(0.5), "fit_intercept": True}
+    told = solve(X, y, y + (y < 2), feature_cost={"a": Switches(1.0)}, **how)
+    assert told.status.ok
+    assert told.certificate.kind == "proved"
+    rounded = solve(X, y, y + (y < 2), feature_cost=Actions(np.eye(3) - 1 / 3), **how)
+    assert rounded.certificate.lower_bound <= told.objective

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg.lapack import spotrf
 
-from spgls import solve
+from spgls import GameStatistics, solve
 from spgls.matrix import FreeColumns, SolvedProjection, as_matrix, positive, projection
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative import curvature
@@ -306,3 +306,21 @@ def test_goals_that_hardly_vary_count_where_labels_are_as_small(solver):
     found = solve(X, y, z, 1.0, fit_intercept=True, solver=solver)
     # Coefficients of 2^20 make nearly everybody reach the goals, whose mean is free.
     assert found.certificate.lower_bound <= np.sum((60 / 64 - 3.0) ** 2 * turns**2)
+
+
+def test_products_of_a_column_that_subtraction_left_shorter_than_rounding_count():
+    """Found by an adversary: the column was taken for constant, and the bound was false by 6e-9."""
+    X = np.array([[2.1e-3], [1.7e-3], [3.7e-3], [3.2e-3], [3.3e-3]])
+    y = 910.0 * X[:, 0] + np.array([1e-3, -2e-3, 1e-3, 2e-3, -2e-3])
+    z = np.zeros(5)
+    for seed in range(40):
+        rng = np.random.default_rng([31, seed])
+        far_X, far_y = 10.0 ** rng.uniform(5, 7) * rng.normal(size=(4, 1)), rng.normal(size=4)
+        far = GameStatistics.from_data(far_X, far_y, far_y)
+        first, last = (GameStatistics.from_data(X[i], y[i], z[i]) for i in (slice(1), slice(1, 5)))
+        cost, gamma = 2.0**-10, 2.0**-25
+        found = ((first + far) + last - far).solve(gamma, feature_cost=[cost], fit_intercept=True)
+        best = solve(X, y, z, gamma, feature_cost=[cost], fit_intercept=True)
+        assert best.status.ok
+        unit = float(np.square(y - y.mean()).sum())
+        assert found.certificate.lower_bound <= best.objective + 1e-12 * unit

@@ -95,7 +95,7 @@ def _with_switches(
     cost = resolve_cost(plain | dict.fromkeys(groups, 1.0), columns, names, table, part)
     assert cost is not None
     meant = closest_keys(given, names)
-    blocks, prices, called = [], [], []
+    blocks, prices, called, closed = [], [], [], []
     grouped = np.zeros(columns, dtype=bool)
     for key, switches in groups.items():
         where = np.array([at for at, one in enumerate(meant) if one == key], dtype=np.intp)
@@ -106,6 +106,7 @@ def _with_switches(
                 "category (OneHotEncoder without drop), or give a number."
             )
         grouped[where] = True
+        closed.append(where)
         # Towards each category, away from all alike.
         rows = sp.coo_array(np.eye(len(where)) - 1.0 / len(where))
         block = sp.csr_array((rows.data, (rows.row, where[rows.col])), shape=(len(where), columns))
@@ -118,7 +119,7 @@ def _with_switches(
     )
     effects = sp.csr_array(sp.vstack([single, *blocks]))
     called = [names[at] for at in alone.tolist()] + called
-    return Moves(effects, np.concatenate([cost[alone], *prices]), tuple(called))
+    return Moves(effects, np.concatenate([cost[alone], *prices]), tuple(called), closed)
 
 
 def _is_table(feature_cost: Any) -> bool:

@@ -57,11 +57,14 @@ class Moves:
         Cost of a squared unit of each action; ``inf`` if nobody can take it.
     names : sequence of k str
         What the actions are called; empty where they are no more than a way to write ``K``.
+    closed : sequence of ndarray
+        Groups of columns whose changes add up to zero, whatever rounding of the effects says.
     """
 
     effects: Any
     cost: Vector
     names: Sequence[str] = ()
+    closed: Sequence[np.ndarray] = ()
 
     @property
     def columns(self) -> int:
@@ -69,9 +72,14 @@ class Moves:
         return int(self.effects.shape[1])
 
     @cached_property
+    def taken(self) -> np.ndarray:
+        """Actions that somebody can take."""
+        return np.flatnonzero(np.isfinite(self.cost))
+
+    @cached_property
     def factor(self) -> Any:
         """``diag(c)^{-1/2} B``, so that ``K`` is its square; actions nobody can take left out."""
-        taken = np.flatnonzero(np.isfinite(self.cost))
+        taken = self.taken
         price = 1.0 / np.sqrt(self.cost[taken])
         if sp.issparse(self.effects):
             rows = sp.csr_array(self.effects)
@@ -123,7 +131,10 @@ class Moves:
 
     def on(self, kept: np.ndarray) -> Moves:
         """The same actions where only some of the columns count."""
-        return Moves(self.effects[:, kept], self.cost, self.names)
+        numbers = np.arange(self.columns)[kept]
+        whole = (group for group in self.closed if np.isin(group, numbers).all())
+        closed = [np.flatnonzero(np.isin(numbers, group)) for group in whole]
+        return Moves(self.effects[:, kept], self.cost, self.names, closed)
 
     def dearer(self, columns: np.ndarray, *, forbidden: bool) -> Moves:
         """Moves that cost more by how much they change some columns.
@@ -158,7 +169,8 @@ class Moves:
             there = there - basis[:, :rank] @ (shrunk @ (basis[:, :rank].T @ there))
         rest = np.delete(np.arange(factor.shape[0]), touched)
         effects = sp.csr_array(sp.vstack([factor[rest], sp.csr_array(there)]))
-        return Moves(effects, np.ones(effects.shape[0]))
+        closed = [np.setdiff1d(one, columns) if forbidden else one for one in self.closed]
+        return Moves(effects, np.ones(effects.shape[0]), closed=closed)
 
     def __repr__(self) -> str:
         k, n = self.effects.shape

@@ -123,7 +123,8 @@ def reduce_moments(
             return None
     scale = summed[:n]
     raw = origin.column_sizes(scale, sizes.weight)
-    eliminated = _eliminate_free(layout, moment, summed, raw)
+    doubt = 0.0 if account is None else account.kappa * np.square(account.sizes[:n])
+    eliminated = _eliminate_free(layout, moment, summed, raw, doubt)
     if eliminated is None:
         return None
     kept, free_map, means, tail = eliminated
@@ -418,14 +419,14 @@ def reduce_triangle(
 
 
 def _eliminate_free(
-    layout: Layout, moment: Array, summed: Vector, raw: Vector
+    layout: Layout, moment: Array, summed: Vector, raw: Vector, doubt: Vector | float
 ) -> tuple[Array, Array, Vector, Vector] | None:
     """Moments of changeable columns, labels and goals after intercept and immutable columns.
 
     Also the map to the immutable coefficients, the means, and what columns taken for constant may
     have explained of labels and goals; None where rounding would decide.
     ``summed`` are the sizes of columns, labels and goals less the origin, ``raw`` those of the
-    columns as they came.
+    columns as they came, ``doubt`` what their squares may be wrong by.
     """
     n, free = layout.columns, layout.immutable
     scale = summed[:n]
@@ -446,7 +447,9 @@ def _eliminate_free(
         constant = np.flatnonzero(flat)
         doubtful = flat & (scale > 0.0)
         if doubtful.any():
-            if doubtful[free].any():
+            # Of a column that is as short as rounding, its products with others would be lost.
+            hidden = doubtful & (left < doubt) & np.asarray(rest.any(axis=1))[:n]
+            if doubtful[free].any() or hidden.any():
                 return None
             size = 8 * EPS * raw[doubtful]
             if layout.cost is not None:

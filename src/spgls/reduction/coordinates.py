@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
+from math import fsum
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +27,7 @@ from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite
 from scipy.sparse.linalg import LinearOperator, onenormest
 
 from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import leading_bits
 from spgls.game.moves import Moves
 from spgls.matrix import Change, Matrix, column_squares, combine_columns, whole_columns
 from spgls.matrix.equations import factors_of
@@ -189,9 +191,12 @@ def _change(moves: Moves, lengths: Callable[[], Vector]) -> tuple[Change, Vector
         empty = sp.csr_array((0, 0))
         return Change(n, _NOWHERE, empty, empty), cost, 1.0
     blocks = []
+    effects = sp.csr_array(moves.effects)[moves.taken]
     for group, rows in joined:
         own = factor if len(rows) == k and len(group) == n else factor[rows][:, group]
-        block = _block(own, partial(_units, lengths, group))
+        closed = any(np.array_equal(np.sort(group), np.sort(one)) for one in moves.closed)
+        exact = None if closed else effects[rows][:, group]
+        block = _block(own, partial(_units, lengths, group), exact)
         cost[group] = np.inf
         cost[group[block.pivots]] = 1.0
         blocks.append(block)
@@ -253,19 +258,29 @@ def _joined(factor: sp.csr_array) -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
-def _block(factor: sp.csr_array, units: Callable[[], Vector]) -> _Block:
-    """Coordinates of columns that actions join; a column is in as many units as ``units`` says."""
+def _block(
+    factor: sp.csr_array, units: Callable[[], Vector], effects: sp.csr_array | None
+) -> _Block:
+    """Coordinates of columns that actions join; a column is in as many units as ``units`` says.
+
+    ``effects`` are those of the actions before their cost; None where it is known that they keep
+    the sum of the columns.
+    """
     k, n = factor.shape
     dense = k * n <= _BLOCK and min(k, n) ** 2 * max(k, n) <= _WORK
     few = n <= (_FEW if k == n else _SMALL)
     if dense and (few or k > n or factor.nnz > _SPARSE * n):
-        return _dense_block(factor.toarray(), units())
+        return _dense_block(
+            factor.toarray(), units(), None if effects is None else effects.toarray()
+        )
     # Where every column is a pivot it does not matter which action has which.
     found = _sparse_block(factor, np.ones(n) if k == n else units())
     if found is not None and not (dense and _doubtful(found.inverse)):
         return found
     if dense:
-        return _dense_block(factor.toarray(), units())
+        return _dense_block(
+            factor.toarray(), units(), None if effects is None else effects.toarray()
+        )
     raise ValueError(
         f"feature_cost has {k} actions that join {n} columns and depend on each other, which is "
         "too much for a dense factorisation. Merge or drop actions that others can replace."
@@ -288,7 +303,7 @@ def _doubtful(inverse: sp.csr_array) -> bool:
     return not onenormest(operator) * size < 1.0 / _CLEAR
 
 
-def _dense_block(factor: Array, unit: Vector) -> _Block:
+def _dense_block(factor: Array, unit: Vector, effects: Array | None) -> _Block:
     """By elimination.
 
     Pivots are where actions, each at unit length, have the largest effects on columns of unit
@@ -303,16 +318,18 @@ def _dense_block(factor: Array, unit: Vector) -> _Block:
     by_effects = _pivots(factor / np.linalg.norm(factor, axis=1)[:, None])
     if len(by_effects) > len(pivots):
         pivots = by_effects
-    block = _block_of(factor, unit, even, pivots)
+    block = _block_of(factor, unit, even, effects, pivots)
     while block is None:
         # The last of them depends on the others but for rounding, which proves nothing.
         pivots = pivots[:-1]
-        block = _block_of(factor, unit, even, pivots)
+        block = _block_of(factor, unit, even, effects, pivots)
         block = None if block is None else block._replace(least=0.0)
     return block
 
 
-def _block_of(factor: Array, unit: Vector, even: Array, pivots: np.ndarray) -> _Block | None:
+def _block_of(
+    factor: Array, unit: Vector, even: Array, effects: Array | None, pivots: np.ndarray
+) -> _Block | None:
     """Coordinates with given pivots; None where these depend on each other.
 
     ``even`` are the effects, with actions and columns of about unit length.
@@ -333,7 +350,10 @@ def _block_of(factor: Array, unit: Vector, even: Array, pivots: np.ndarray) -> _
     forward, inverse = np.zeros((n, n)), np.zeros((n, n))
     forward[rest, rest] = inverse[rest, rest] = 1.0
     forward[np.ix_(pivots, rest)] = unit[pivots, None] * found[:, rank:] / unit[rest]
-    forward[:, rest] = _whole(factor, forward[:, rest])
+    forward[:, rest], exact = _whole(effects, forward[:, rest])
+    if (np.isin(forward[:, rest], (-1.0, 0.0, 1.0)).all(axis=0) & ~exact).any():
+        # A sum of columns that people keep, but for rounding of the effects: as told, they do not.
+        least = 0.0
     inverse[np.ix_(pivots, pivots)] = head / unit[pivots]
     inverse[np.ix_(pivots, rest)] = -inverse[np.ix_(pivots, pivots)] @ forward[np.ix_(pivots, rest)]
     forward[np.ix_(pivots, pivots)] = unit[pivots, None] * undone
@@ -348,25 +368,33 @@ def _power_of_two(size: Vector) -> Vector:
     return np.asarray(2.0 ** np.round(np.log2(size)))
 
 
-def _whole(factor: Array, free: Array) -> Array:
+def _whole(effects: Array | None, free: Array) -> tuple[Array, np.ndarray]:
     """Directions of small whole numbers, such as the sum of a one-hot group, as they should be.
 
-    Others are left as they are, and so are those along which people could move then.
+    Also which of them nobody can move along, without any rounding; the others are left as they are.
     """
     whole, slack = np.round(free), _SNAP * len(free)
     near = (np.abs(free - whole) <= slack * np.fmax(np.abs(whole), 1.0)) & (np.abs(whole) < 1e3)
-    snapped = np.where(near, whole, free)
-    moved, terms = np.abs(factor @ snapped), np.abs(factor) @ np.abs(snapped)
-    return np.where((moved <= 8 * EPS * terms).all(axis=0), snapped, free)
+    exact = np.asarray(near.all(axis=0))
+    if effects is not None:
+        exact[exact] = [_vanishes(effects, whole[:, j]) for j in np.flatnonzero(exact).tolist()]
+    return np.where(exact, whole, free), exact
+
+
+def _vanishes(table: Array, whole: Vector) -> bool:
+    """Whether a combination of columns with small whole numbers is zero, without any rounding."""
+    high = leading_bits(table)
+    parts = np.hstack([high * whole, (table - high) * whole])
+    return not any(fsum(row) for row in parts.tolist())
 
 
 def _solved(own: Array, wanted: Array) -> Array:
     """Solve with a square matrix, and again for what that left; of few columns, in long numbers."""
-    kind = np.longdouble if wanted.shape[1] <= _FEW else np.float64
-    matrix, right = own.astype(kind), wanted.astype(kind)
-    found = np.linalg.solve(own, wanted).astype(kind)
+    kind: Any = np.longdouble if wanted.shape[1] <= _FEW else np.float64
+    matrix: Any = own.astype(kind)
+    found: Any = np.linalg.solve(own, wanted).astype(kind)
     for _ in range(2):
-        found += np.linalg.solve(own, (right - matrix @ found).astype(np.float64))
+        found += np.linalg.solve(own, np.asarray(wanted - matrix @ found, dtype=np.float64))
     return np.asarray(found, dtype=np.float64)
 
 
