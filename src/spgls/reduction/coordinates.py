@@ -77,7 +77,8 @@ class Coordinates:
         Which combined columns are known not to be rounded.
     least : float
         How far actions are from depending on each other: what no singular value of their effects is
-        below, with columns at unit length.
+        below, with actions and columns at about unit length. Zero where rounding of the effects
+        decides what is free.
     """
 
     moves: Moves
@@ -165,7 +166,7 @@ class _Block(NamedTuple):
     pivots: np.ndarray
     inverse: Array | sp.csr_array
     forward: Array | None
-    #: What no singular value of the effects is below, where columns are at unit length.
+    #: As of :class:`Coordinates`.
     least: float = 1.0
 
 
