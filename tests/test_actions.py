@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from fractions import Fraction
 
 import gmpy2
 import numpy as np
@@ -819,3 +820,87 @@ def test_a_group_that_switches_is_closed_whatever_its_effects_are_rounded_to():
     assert told.certificate.kind == "proved"
     rounded = solve(X, y, y + (y < 2), feature_cost=Actions(np.eye(3) - 1 / 3), **how)
     assert rounded.certificate.lower_bound <= told.objective
+
+
+class Large(Drawn):
+    """Whole numbers of which a sum that no action changes is tiny: its coefficients are large."""
+
+    def __init__(self, seed: int) -> None:
+        rng = self.rng = np.random.default_rng([7, seed])
+        n, bits = int(rng.integers(2, 5)), int(rng.integers(38, 50))
+        m = n + int(rng.integers(2, 10))
+        free = np.append(rng.integers(-3, 4, size=n - 1), rng.choice([-1.0, 1.0]))
+        self.B = rng.integers(-3, 4, size=(int(rng.integers(1, n)), n)).astype(float)
+        self.B[:, 0] += self.B[:, 0] == 0.0
+        self.B[:, -1] = -(self.B[:, :-1] @ free[:-1]) * free[-1]
+        self.c = 2.0 ** rng.integers(-2, 3, size=len(self.B))
+        self.cost = Actions(self.B, cost=self.c)
+        self.X = rng.integers(-8, 9, size=(m, n)).astype(float)
+        tiny = rng.integers(-4, 5, size=m)
+        self.X[:, -1] = (tiny * 2.0**-bits - self.X[:, :-1] @ free[:-1]) * free[-1]
+        self.y = 2.0 * tiny + self.X[:, 0] + 0.3 * rng.normal(size=m)
+        self.z = self.y + 3.0 * rng.normal(size=m) + 1.0
+        self.intercept = bool(rng.random() < 0.5)
+        mixed = Population((0.1, 2.0, math.inf), (0.3, 0.3, 0.4))
+        self.gamma = (0.5, 1e-3, mixed, Between(0.5, 2.0))[seed % 4]
+
+    def told(self, solver: str):
+        options = {"feature_cost": self.cost, "fit_intercept": self.intercept}
+        if solver == "sums":
+            return GameStatistics.from_data(self.X, self.y, self.z).solve(self.gamma, **options)
+        return solve(self.X, self.y, self.z, self.gamma, solver=solver, **options)
+
+    def exact(self, coef: np.ndarray, intercept: float) -> tuple[float, float]:
+        """Loss, the worse one against a range, and ``q``, without rounding."""
+        w, b, B = fractions(coef), Fraction(intercept), fractions(self.B)
+        q = sum(gain**2 / cost for gain, cost in zip(B @ w, fractions(self.c), strict=True))
+        y, z, said = fractions(self.y), fractions(self.z), fractions(self.X) @ w + b
+        ends = [self.gamma]
+        if isinstance(self.gamma, Between):
+            ends = [self.gamma.low, self.gamma.high]
+        losses = []
+        for who in ends:
+            groups = who if isinstance(who, Population) else Population.of_one(who)
+            loss = Fraction(0)
+            for gamma, share in zip(groups.gammas, groups.shares, strict=True):
+                alpha = Fraction(0) if math.isinf(gamma) else q / Fraction(gamma)
+                error = (said + alpha * z) / (1 + alpha) - y
+                loss += Fraction(share) * (error @ error)
+            losses.append(float(loss))
+        return max(losses), float(q)
+
+
+def fractions(numbers: np.ndarray) -> np.ndarray:
+    return np.vectorize(Fraction, otypes=[object])(numbers)
+
+
+@pytest.mark.parametrize("solver", ["spectral", "krylov", "sums"])
+@pytest.mark.parametrize("seed", range(12))
+def test_objectives_are_those_of_the_coefficients_that_are_returned(seed, solver):
+    game = Large(seed)
+    if isinstance(game.gamma, Between) and solver == "krylov":
+        pytest.skip("krylov does not know ranges")
+    found = game.told(solver)
+    loss, q = game.exact(found.coef, found.intercept)
+    proof, unit = found.certificate, float(game.y @ game.y)
+    judged = certify(
+        game.X,
+        game.y,
+        game.z,
+        game.gamma,
+        found.coef,
+        intercept=found.intercept if game.intercept else None,
+        feature_cost=game.cost,
+    )
+    for told in (proof, judged):
+        assert told.lower_bound <= loss + 1e-13 * unit
+        assert loss <= told.lower_bound + told.gap + 1e-13 * unit
+    # As far as the loss can be measured at all: predictions of large coefficients cancel.
+    rounding = 1e-14 * float(np.linalg.norm(np.abs(game.X) @ np.abs(found.coef)))
+    assert abs(found.objective - loss) <= rounding * (2 * math.sqrt(loss) + rounding) + 1e-12 * unit
+    finite = {Between: [0.5, 2.0], Population: [0.1, 2.0]}.get(type(game.gamma), [game.gamma])
+    assert np.atleast_1d(found.alpha)[: len(finite)] == pytest.approx(
+        q / np.array(finite), rel=1e-6
+    )
+    if isinstance(game.gamma, Between):
+        assert max(end.objective for end in found.ends) == found.objective

@@ -10,7 +10,7 @@ import numpy as np
 from spgls.base.threads import blas_is_alone
 from spgls.base.types import Array, Vector
 
-__all__ = ["dot", "leading_bits", "norm", "squares"]
+__all__ = ["dot", "exact_terms", "leading_bits", "norm", "squares"]
 
 
 #: Entries of a piece that BLAS multiplies in the calling thread, and pieces that are few.
@@ -51,6 +51,14 @@ def leading_bits(numbers: Array) -> Array:
     """The first half of the bits of each number: products of two such numbers are exact."""
     spread = numbers * (2.0**27 + 1.0)
     return np.asarray(spread - (spread - numbers))
+
+
+def exact_terms(a: Vector, b: Vector) -> list[float]:
+    """Numbers that add up to the inner product of two vectors exactly."""
+    high_a, high_b = leading_bits(a), leading_bits(b)
+    low_a, low_b = a - high_a, b - high_b
+    pairs = ((high_a, high_b), (high_a, low_b), (low_a, high_b), (low_a, low_b))
+    return [number for one, other in pairs for number in (one * other).tolist()]
 
 
 def squares(columns: Array) -> Vector:

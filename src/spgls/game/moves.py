@@ -10,14 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from math import fsum
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse as sp
 
 from spgls.base.types import EPS, Array, Vector
+from spgls.base.vector import exact_terms
 
 __all__ = ["Cost", "Moves", "Numbered"]
+
+#: Larger numbers are not split into halves.
+_SPLIT = 1e290
+#: Rounding of an action's effects over the root of its cost, and of the root.
+_ULPS = 4
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,30 @@ class Moves:
         """``q`` of each column of coefficients."""
         v = self.factor @ coef
         return np.asarray(np.einsum("ij,ij->j", v, v))
+
+    def exact_reach(self, coef: Vector) -> float:
+        """``q``, where large coefficients cancel in what an action gains: those sums are exact."""
+        if not abs(coef).max(initial=0.0) < _SPLIT:
+            return self.reach(coef)
+        rows = sp.csr_array(self.effects)[self.taken]
+        ends = rows.indptr.tolist()
+        gains = (
+            fsum(exact_terms(rows.data[low:high], coef[rows.indices[low:high]]))
+            for low, high in pairwise(ends)
+        )
+        costs = self.cost[self.taken].tolist()
+        return fsum(gain * (gain / cost) for gain, cost in zip(gains, costs, strict=True))
+
+    def reach_rounding(self, coef: Vector) -> float:
+        """What rounding can have done to ``sqrt(q)``, not counting that of its last digits."""
+        terms, sizes = self._sizes
+        return EPS * float(np.linalg.norm(terms * (sizes @ abs(coef))))
+
+    @cached_property
+    def _sizes(self) -> tuple[Vector, sp.csr_array]:
+        """Roundings of a sum over each action, and sizes of the entries of :attr:`factor`."""
+        sizes = abs(sp.csr_array(self.factor))
+        return np.diff(sizes.indptr) + float(_ULPS), sizes
 
     def direction(self, coef: Vector) -> Vector:
         """``Kw``: how a row moves per unit of step."""

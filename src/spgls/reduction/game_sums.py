@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from spgls.base.types import Vector
-from spgls.base.vector import leading_bits
+from spgls.base.vector import exact_terms
 from spgls.game.moves import Cost, Moves
 from spgls.reduction.added import Added
 from spgls.reduction.columns import ColumnReduction
@@ -66,7 +66,7 @@ def game_of_sums(
             origin = origin + made.change.back_across(constant)
         told, made = told.emptied(flat), replace(made, origin=origin, exact=empty)
     layout = Layout(n, made.cost, fit_intercept, avoids_null, cost, made)
-    return GameSums(told.blurred(min(made.blur(told.sizes[:n]), 1.0)), layout)
+    return GameSums(told.blurred(min(made.blur(told.sizes[:n]), 1.0)), layout, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +79,13 @@ class GameSums:
         What is left of the rows.
     layout : Layout
         What each column costs to change, and whether there is an intercept.
+    given : Added, optional
+        The sums before columns were combined, where they were.
     """
 
     sums: Added
     layout: Layout
+    given: Added | None = None
 
     @cached_property
     def reductions(self) -> dict[str, Any]:
@@ -124,7 +127,7 @@ class GameSums:
         error, gap = np.zeros((2, n + 4))
         error[:n], error[n] = coef, -1.0
         # The constant is small where means are large: its terms cancel, and are added exactly.
-        error[-1] = fsum([intercept, -float(shift[n]), *_products(shift[:n], coef)])
+        error[-1] = fsum([intercept, -float(shift[n]), *exact_terms(shift[:n], coef)])
         gap[n + 2], gap[-1] = 1.0, shift[n + 2]
         return Errors(error, gap)
 
@@ -155,11 +158,3 @@ class GameSums:
     def inner(self, one: Vector, two: Vector) -> float:
         """Inner product of two combinations."""
         return float(one @ self.sums.cross(two))
-
-
-def _products(a: Vector, b: Vector) -> list[float]:
-    """Numbers that add up to the inner product of two vectors exactly."""
-    high_a, high_b = leading_bits(a), leading_bits(b)
-    low_a, low_b = a - high_a, b - high_b
-    pairs = ((high_a, high_b), (high_a, low_b), (low_a, high_b), (low_a, low_b))
-    return [number for one, other in pairs for number in (one * other).tolist()]

@@ -23,6 +23,7 @@ from spgls.solvers.registry import (
     begins_early,
     knows_populations,
 )
+from spgls.solvers.returned import as_returned
 from spgls.solvers.small import as_game, is_paper_game
 from spgls.solvers.solution import Setting, Solution
 from spgls.solvers.spectral import Spectral
@@ -107,7 +108,12 @@ def play(
     finally:
         close_products(data)
     return tuple(
-        _with_setting(_of_data(one, data), population, ridge, data.layout.avoids_null)
+        _with_setting(
+            as_returned(one, data, population, ridge, controls.tol),
+            population,
+            ridge,
+            data.layout.avoids_null,
+        )
         for one, population in zip(found, populations, strict=True)
     )
 
@@ -141,7 +147,9 @@ def play_sums(
         found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
     avoids_null = data.layout.avoids_null
     return tuple(
-        _with_setting(_of_data(one, data), population, ridge, avoids_null)
+        _with_setting(
+            as_returned(one, data, population, ridge, tol), population, ridge, avoids_null
+        )
         for one, population in zip(found, populations, strict=True)
     )
 
@@ -159,15 +167,6 @@ def _play_sums(
         else next(solved)
         for one in games
     )
-
-
-def _of_data(solution: Solution, data: GameData | GameSums) -> Solution:
-    """A solution with the coefficients of the data, where columns were combined."""
-    if data.layout.coordinates is None:
-        return solution
-    coef = data.layout.outwards(solution.coef)
-    intercept = solution.intercept - float(data.layout.offset(coef))
-    return replace(solution, coef=coef, intercept=intercept)
 
 
 def _with_setting(

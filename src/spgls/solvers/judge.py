@@ -8,7 +8,7 @@ alone, which needs no more memory than a solve.
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from spgls.solvers.iterative.prove import Kind, Wish
 from spgls.solvers.krylov.solver import Krylov
 from spgls.solvers.ones import column_of_ones, with_intercept
 from spgls.solvers.recover import loss_of
-from spgls.sphere.certificate import Certificate
+from spgls.sphere.certificate import Certificate, in_units
 
 __all__ = ["judge_predictor"]
 
@@ -116,13 +116,11 @@ class _Judged:
         self._reached: Reached = Groups(who).at(priced_norm(coef, data.layout.cost))
         self._prediction = data.matrix.apply(coef) + intercept
         loss, at = loss_of(data, self._reached, self._prediction), self._reached
-        rulers = self._run.prover.fresh.rulers
-        linear = float(rulers.raw @ np.abs(coef)) + rulers.constant * abs(intercept)
-        terms = np.sqrt(at.a) * linear + np.sqrt(at.k) * rulers.raw_z + rulers.raw_y
-        moved = float(rulers.across * terms)
         penalty = ridge * at.t
         self.objective = loss + penalty
-        self._rounding = moved * (2.0 * np.sqrt(loss) + moved) + rulers.down * loss
+        self._rounding = self._run.prover.fresh.rulers.of_loss(
+            coef, intercept, loss, s=sqrt(at.a), c=sqrt(at.k)
+        )
         self._rounding += 4 * EPS * penalty
         self._lower, self.useful = 0.0, True
         self._kind: Kind = "proved"
@@ -157,11 +155,10 @@ class _Judged:
     @property
     def relative_gap(self) -> float:
         """Gap in units of R2."""
-        gap, yy = self.objective + self._rounding - self._lower, self._run.problem.yy
-        if yy > 0.0 and isfinite(gap):
-            return float(gap / yy)
-        data = self._data
-        return 0.0 if gap <= 64 * EPS * data.loss(data.y) else inf
+        gap = self.objective + self._rounding - self._lower
+        if not isfinite(gap):
+            return inf
+        return in_units(gap, self._run.problem.yy, self._data.label_size)
 
     def certificate(self) -> Certificate:
         """All that is known."""

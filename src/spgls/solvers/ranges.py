@@ -6,7 +6,7 @@ recovered like any other. Its objective is the largest over the ends, each measu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -41,7 +41,7 @@ from spgls.solvers.solution import End, Solution, Status, status_of
 from spgls.sphere import Certificate, build_certificate
 from spgls.sphere.certificate import EVERY, SEEN
 
-__all__ = ["RangeTask", "certify_against_range", "solve_range"]
+__all__ = ["RangeTask", "certify_against_range", "ends_of", "solve_range"]
 
 #: Objectives that differ by no more than this share are the same.
 _SAME = 1e-9
@@ -190,6 +190,26 @@ def _best_at(game: ReducedGame, population: Population, ridge: float, tol: float
     return found.value
 
 
+def ends_of(
+    people: PopulationRange, objectives: Sequence[float], best: Sequence[float], rounding: float
+) -> tuple[End, ...]:
+    """How a predictor fares at every end of a range.
+
+    Parameters
+    ----------
+    people : PopulationRange
+        The range.
+    objectives, best : sequence of float
+        Objective there of the predictor, and of the best one.
+    rounding : float
+        What rounding can have done to the former.
+    """
+    worst = max(objectives)
+    least = worst - max(_SAME * worst, 2 * rounding)
+    ends = zip(people.corners, objectives, best, strict=True)
+    return tuple(End(who, own, there, own >= least) for who, own, there in ends)
+
+
 class _Measured:
     """A predictor's objective against the population at every end, measured on the data."""
 
@@ -223,9 +243,7 @@ class _Measured:
 
     def ends(self, best: list[float]) -> tuple[End, ...]:
         """How the predictor fares at every end, where the best one has a known objective."""
-        least = self.objective - max(_SAME * self.objective, 2 * self._rounding)
-        pairs = zip(self._task.people.corners, self._objectives, best, strict=True)
-        return tuple(End(who, own, there, own >= least) for who, own, there in pairs)
+        return ends_of(self._task.people, self._objectives, best, self._rounding)
 
     def certificate(
         self, *, bound: float, upper: float, kkt_residual: float, tol: float

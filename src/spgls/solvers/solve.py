@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spgls.base.types import Number, Numbers, Seed, Table
+from spgls.base.types import Number, Numbers, Seed, Table, Vector
 from spgls.base.validation import (
     as_numbers,
     check_callback,
@@ -35,6 +35,7 @@ from spgls.solvers import (
 )
 from spgls.solvers.judge import judge_predictor
 from spgls.solvers.ranges import certify_against_range
+from spgls.solvers.returned import judged_as_given
 from spgls.solvers.small import as_game
 from spgls.solvers.units import units_of
 from spgls.sphere import Certificate
@@ -269,8 +270,20 @@ def certify(
     )
     predictor = check_vector(coef, "coef", data.matrix.shape[1], "column of X")
     constant = 0.0 if intercept is None else check_number(intercept, "intercept")
-    constant += float(data.layout.offset(predictor))
-    predictor = data.layout.inwards(predictor)
+    told = data, predictor, constant, people, penalty
+    return judged_as_given(_judged(*told), *told)
+
+
+def _judged(
+    data: GameData,
+    coef: Vector,
+    intercept: float,
+    people: Population | PopulationRange,
+    penalty: float,
+) -> Certificate:
+    """How far a predictor is from the best, on the columns that are played on."""
+    constant = intercept + float(data.layout.offset(coef))
+    predictor = data.layout.inwards(coef)
     units = units_of(data, [people])
     if isinstance(people, PopulationRange):
         check_memory(Spectral(), data, 1, only=True)

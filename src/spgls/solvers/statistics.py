@@ -32,6 +32,7 @@ from spgls.reduction.game_sums import GameSums, game_of_sums
 from spgls.solvers.by_reduction import certify_predictor
 from spgls.solvers.dispatch import play_sums
 from spgls.solvers.ranges import certify_against_range
+from spgls.solvers.returned import judged_as_given
 from spgls.solvers.small import as_game
 from spgls.solvers.solution import Solution, latest
 from spgls.solvers.solutions import Path
@@ -305,25 +306,8 @@ class GameStatistics:
         data = self._game(intercept is not None, feature_cost, null_space)
         penalty, predictor = read_ridge(ridge), self._predictor(coef)
         constant = 0.0 if intercept is None else check_number(intercept, "intercept")
-        constant += float(data.layout.offset(predictor))
-        predictor = data.layout.inwards(predictor)
-        people = read_people(gamma)
-        units = units_of_sums(data, [people])
-        if units is not None:
-            data, predictor, constant = (
-                units.told_of_sums(data),
-                units.coef(predictor),
-                constant * units.b,
-            )
-        told = data, predictor, constant
-        weight = penalty if units is None else units.ridge(penalty)
-        if isinstance(people, PopulationRange):
-            among = people if units is None else units.people(people)
-            proof = certify_against_range(*told, among, weight)
-        else:
-            who = as_game(people, penalty)
-            proof = certify_predictor(*told, who if units is None else units.people(who), weight)
-        return proof if units is None else units.of_certificate(proof)
+        told = data, predictor, constant, read_people(gamma), penalty
+        return judged_as_given(_judged(*told), *told)
 
     def _predictor(self, coef: Any) -> Vector:
         return check_vector(coef, "coef", self.n_features, "column of the statistics")
@@ -407,6 +391,34 @@ class GameStatistics:
     def __repr__(self) -> str:
         count = f"{self.weight:.10g} rows" if self.weight != 1.0 else "1 row"
         return f"GameStatistics({count}, {self.n_features} columns, {self.method})"
+
+
+def _judged(
+    data: GameSums,
+    coef: Vector,
+    intercept: float,
+    people: Population | PopulationRange,
+    penalty: float,
+) -> Certificate:
+    """How far a predictor is from the best, on the columns that are played on."""
+    constant = intercept + float(data.layout.offset(coef))
+    predictor = data.layout.inwards(coef)
+    units = units_of_sums(data, [people])
+    if units is not None:
+        data, predictor, constant = (
+            units.told_of_sums(data),
+            units.coef(predictor),
+            constant * units.b,
+        )
+    told = data, predictor, constant
+    weight = penalty if units is None else units.ridge(penalty)
+    if isinstance(people, PopulationRange):
+        among = people if units is None else units.people(people)
+        proof = certify_against_range(*told, among, weight)
+    else:
+        who = as_game(people, penalty)
+        proof = certify_predictor(*told, who if units is None else units.people(who), weight)
+    return proof if units is None else units.of_certificate(proof)
 
 
 def _check_memory(n: int) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "build_certificate",
     "dual_bound",
     "dual_bounds",
+    "in_units",
     "stationarities",
     "stationarity",
     "stationarity_unit",
@@ -262,10 +263,17 @@ def build_certificate(
     # What is not a number is no gap of zero.
     above = objective + objective_rounding - lower
     gap = np.inf if np.isnan(above) else max(0.0, above)
-    # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
-    unexplained = 0.0 if gap <= 64 * EPS * label_size else np.inf
-    left = game.yy if unit is None else unit
-    relative = gap / left if left > 0.0 else unexplained
+    relative = in_units(gap, game.yy if unit is None else unit, label_size)
     if not relative <= tol:
         kind = "estimated"
     return Certificate(min(lower, objective), gap, relative, kkt_residual, kind, among)
+
+
+def in_units(gap: float, unit: float, label_size: float) -> float:
+    """A gap in units of what is left of the labels to explain.
+
+    With nothing left there is no unit, and rounding of the labels is as good as zero.
+    """
+    if unit > 0.0:
+        return gap / unit
+    return 0.0 if gap <= 64 * EPS * label_size else np.inf

@@ -136,6 +136,22 @@ class Rulers:
         targets = y * self.y + z * self.z
         return np.asarray((self.across + self.turn) * (inside + targets) + self.cut * targets)
 
+    def of_loss(self, coef: Vector, intercept: float, loss: float, *, s: float, c: float) -> float:
+        """What rounding can have done to a loss that was measured on the data.
+
+        Parameters
+        ----------
+        coef, intercept
+            The predictor.
+        loss : float
+            Its loss.
+        s, c : float
+            Weights of predictions and of goals once people have moved.
+        """
+        linear = float(self.raw @ np.abs(coef)) + self.constant * abs(intercept)
+        moved = self.across * (s * linear + c * self.raw_z + self.raw_y)
+        return float(moved * (2.0 * sqrt(loss) + moved) + self.down * loss)
+
 
 def scaled_of(data: GameData) -> ScaledMatrix:
     """The data before projection, after a provisional shift."""
