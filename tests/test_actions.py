@@ -904,3 +904,27 @@ def test_objectives_are_those_of_the_coefficients_that_are_returned(seed, solver
     )
     if isinstance(game.gamma, Between):
         assert max(end.objective for end in found.ends) == found.objective
+
+
+def test_changeable_columns_that_are_all_rounding_end_no_search_with_an_exception():
+    X = np.tile([-3.0, 0.0, 1.0, 2.0, 3.0, 1.0], (2, 1))
+    y = np.array([99.58491143658459, 99.81488558378997])
+    effects = [
+        [-3.0, -2.0, 3.0, 3.0, -1.0, -3.0],
+        [0.0, -2.0, 2.0, -1.0, -2.0, 2.0],
+        [-1.0, 0.0, -2.0, -3.0, -2.0, -2.0],
+        [-1.0, 1.0, -1.0, 2.0, -3.0, 1.0],
+    ]
+    cost = Actions(
+        effects, cost=[8.206270859384864, 6.313048871015809, 1.3607201472843513, 4.67383304171146]
+    )
+    weight = [1.8439941760813658, 0.5423010619941758]
+    options = {"feature_cost": cost, "sample_weight": weight}
+    found = solve(X, y, 2 * y, 1311.7166570295356, solver="krylov", **options)
+    least = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) * sum(
+        weight
+    )
+    # Both rows are the same, and so is what is said of them: goals alone tell them apart.
+    assert found.certificate.lower_bound <= 1e-12 * least
+    assert found.certificate.gap >= found.objective - 1e-12 * least
+    assert not found.status.ok or found.objective <= 1e-9 * least

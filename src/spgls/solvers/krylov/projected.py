@@ -10,6 +10,7 @@ from math import isfinite
 import numpy as np
 
 from spgls.base.types import Array, Vector
+from spgls.base.vector import squares
 from spgls.reduction import KrylovReduction, KrylovSpace, reduce_krylov
 from spgls.reduction.data import GameData
 from spgls.solvers.iterative.finish import Ends, proved_gap
@@ -40,6 +41,8 @@ _LOOK = 12
 _KEPT, _SOLUTIONS = 0.5, 8
 #: Ritz values below this share of the largest may be those of null vectors.
 _NULL = 1e-12
+#: Squared length below which a point is none of the unit sphere.
+_HELD = 0.5
 
 
 class Schedule:
@@ -212,19 +215,24 @@ class Projection:
         game, space = self.reduction.game, self.reduction.space
         # Rounding brings null vectors into the span in the end; they have no part in this.
         seen = game.d > _NULL * float(game.d.max(initial=0.0))
-        w_y, w_z = np.stack([game.eta, game.zeta]) * np.divide(seen, game.sigma)
+        inverse = np.divide(1.0, game.sigma, out=np.zeros_like(game.sigma), where=seen)
+        w_y, w_z = np.stack([game.eta, game.zeta]) * inverse
         alpha = smaller_root(w_y, w_z, gammas)
         c = alpha / (1.0 + alpha)
         h = self.reduction.vectors @ ((w_y[:, None] - w_z[:, None] * c) * (2 / np.sqrt(gammas)))
-        nothing = np.zeros(len(gammas))
+        last, nothing = (alpha - 1.0) / (alpha + 1.0), np.zeros(len(gammas))
+        objective = np.maximum(0.0, game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz)
+        # Coefficients of data that is all rounding cancel to nothing, which no sphere holds.
+        lost = squares(h) + last**2 < _HELD
+        alpha[lost], objective[lost] = np.nan, np.inf
         points = Points(
             problem=problem,
             space=space,
             gamma=gammas,
             h=h,
-            last=(alpha - 1.0) / (alpha + 1.0),
+            last=last,
             multiplier=nothing,
-            objective=np.maximum(0.0, game.r_yy - 2 * c * game.r_yz + c**2 * game.r_zz),
+            objective=objective,
             residual=np.hypot(gammas / 4 * space.residuals(h), (c * game.r_zz - game.r_yz) / 2),
             lowest=nothing,
             floor=nothing,
