@@ -315,7 +315,11 @@ class Cuda:
         compiler = self._compiler
         compiler.nvrtcCreateProgram(byref(program), source.encode(), b"spgls.cu", 0, None, None)
         major, minor = self.capability
-        options = [f"--gpu-architecture=sm_{major}{minor}".encode(), b"--std=c++17"]
+        options = [
+            f"--gpu-architecture=sm_{major}{minor}".encode(),
+            b"--std=c++17",
+            b"-default-device",
+        ]
         told = (c_char_p * len(options))(*options)
         failed = compiler.nvrtcCompileProgram(program, len(options), told)
         if failed:

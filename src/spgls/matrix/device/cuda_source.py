@@ -15,16 +15,25 @@ COMMON = r"""
 typedef long long big;
 struct __align__(sizeof(T) * V) pack { T at[V]; };
 
-// out[j] = sum over c of part[c][j].
+// out[j] = sum over c of part[c][j], 32 columns a block; its warps share the parts.
 extern "C" __global__ void add_up(const double* part, int parts, big length, double* out) {
-    big j = (big)blockIdx.x * blockDim.x + threadIdx.x;
-    if (j >= length) return;
-    double sum[4] = {0.0, 0.0, 0.0, 0.0};
-    int c = 0;
-    for (; c + 4 <= parts; c += 4)
-        for (int k = 0; k < 4; k++) sum[k] += part[(c + k) * length + j];
-    for (; c < parts; c++) sum[0] += part[c * length + j];
-    out[j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    __shared__ double sums[8][33];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    big j = (big)blockIdx.x * 32 + lane;
+    double sum[2] = {0.0, 0.0};
+    if (j < length) {
+        int c = warp;
+        #pragma unroll 4
+        for (; c + 8 < parts; c += 16)
+            for (int k = 0; k < 2; k++) sum[k] += part[(c + 8 * k) * length + j];
+        if (c < parts) sum[0] += part[c * length + j];
+    }
+    sums[warp][lane] = sum[0] + sum[1];
+    __syncthreads();
+    if (warp || j >= length) return;
+    double total = 0.0;
+    for (int k = 0; k < 8; k++) total += sums[k][lane];
+    out[j] = total;
 }
 
 // out[i][w] = X[i] v[w], a warp for each row.
@@ -96,8 +105,8 @@ extern "C" __global__ void cross(
 """
 
 #: ``X' M X v``, and what ``M`` leaves along its basis behind it: each row is brought to shared
-#: memory once, and used twice there. A cluster of C multiprocessors shares a row; R rows are
-#: multiplied between two barriers.
+#: memory once, and used twice there. A cluster of C multiprocessors shares a row; R rows are a
+#: group, multiplied between two barriers.
 GRAM = r"""
 typedef unsigned int word;
 __device__ __forceinline__ word shared_address(const void* p) {
@@ -116,6 +125,8 @@ __device__ __forceinline__ void await(word barrier, word parity) {
             " selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
 }
 #define WARPS (THREADS / 32)
+struct Yes { static constexpr bool yes = true; };
+struct No { static constexpr bool yes = false; };
 
 extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(THREADS, 1) gram(
     const T* X, big m, int n, big ld, const double* v, const double* factor,
@@ -161,86 +172,114 @@ extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(THREADS, 
     };
     if (threadIdx.x == 0)
         for (int s = 0; s < STAGES; s++) load(cluster + (big)s * clusters, s);
-    int stage = 0, parity = 0, turn = 0, before = -1;
-    for (big group = cluster; group < groups; group += clusters) {
-        const int count = m - group * R < R ? (int)(m - group * R) : R;
-        const T* held = rows + (size_t)stage * R * SEGMENT;
-        if (bytes) await(shared_address(full + stage), parity);
-        double dot[R][W];
-        for (int r = 0; r < R; r++)
-            for (int w = 0; w < W; w++) dot[r][w] = 0.0;
-        #pragma unroll
-        for (int r = 0; r < R; r++)
-            if (r < count)
-                #pragma unroll
-                for (int k = 0; k < K; k++) {
-                    int at = (k * THREADS + threadIdx.x) * V;
-                    if (at < length) {
-                        pack x = *(const pack*)(held + r * SEGMENT + at);
-                        #pragma unroll
-                        for (int e = 0; e < V; e++)
-                            for (int w = 0; w < W; w++)
-                                dot[r][w] += (double)x.at[e] * mine[w][k][e];
-                    }
-                }
-        #pragma unroll
-        for (int r = 0; r < R; r++)
-            for (int w = 0; w < W; w++) {
-                for (int d = 16; d; d >>= 1) dot[r][w] += __shfl_xor_sync(~0u, dot[r][w], d);
-                if (lane == 0) sums[turn][r * W + w][warp] = dot[r][w];
+    auto rows_of = [&](word at) {
+        const big left = m - (cluster + (big)at * clusters) * R;
+        return R == 1 || left >= R ? R : (int)left;
+    };
+    auto held = [&](word at) { return rows + (size_t)(at % STAGES) * R * SEGMENT; };
+    // Sums of inner products over the blocks of a cluster, which may go on in between.
+    auto send = [&](word at) {
+        if (threadIdx.x < R * W) {
+            double sum = 0.0;
+            for (int k = 0; k < WARPS; k++) sum += sums[at & 1][threadIdx.x][k];
+            for (int other = 0; other < C; other++) {
+                word to;
+                asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to)
+                    : "r"(shared_address(&parts[at & 1][rank][threadIdx.x])), "r"(other));
+                asm volatile("st.shared::cluster.f64 [%0], %1;" :: "r"(to), "d"(sum) : "memory");
             }
-        __syncthreads();
-        // Everybody has left the group before: its place can be filled again.
-        if (threadIdx.x == 0 && before >= 0) load(group + (big)(STAGES - 1) * clusters, before);
-        if (C > 1) {
-            if (threadIdx.x < R * W) {
-                double sum = 0.0;
-                for (int k = 0; k < WARPS; k++) sum += sums[turn][threadIdx.x][k];
-                for (int other = 0; other < C; other++) {
-                    word to;
-                    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to)
-                        : "r"(shared_address(&parts[turn][rank][threadIdx.x])), "r"(other));
-                    asm volatile("st.shared::cluster.f64 [%0], %1;"
-                        :: "r"(to), "d"(sum) : "memory");
-                }
-            }
-            asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-            asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
         }
+        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    };
+    // What a row has met, and what M makes of it.
+    auto met = [&](word at, int r, double (&t)[W]) {
+        const big i = (cluster + (big)at * clusters) * R + r;
+        const double scale = factor ? factor[i] : 1.0;
+        for (int w = 0; w < W; w++) {
+            t[w] = 0.0;
+            if (C > 1) for (int k = 0; k < C; k++) t[w] += parts[at & 1][k][r * W + w];
+            else {
+                double some[4] = {0.0, 0.0, 0.0, 0.0};
+                #pragma unroll
+                for (int k = 0; k < WARPS; k++) some[k & 3] += sums[at & 1][r * W + w][k];
+                t[w] = (some[0] + some[1]) + (some[2] + some[3]);
+            }
+            t[w] *= scale;
+            for (int q = 0; q < f; q++) t[w] -= basis[i * f + q] * along[q * W + w];
+            if (rank == 0 && threadIdx.x < f) rest[w] += basis[i * f + threadIdx.x] * t[w];
+            t[w] *= scale;
+        }
+    };
+    // What a group goes through: its inner products are begun, they are added up over warps, and
+    // its rows, times what they have met, are added to what comes of it. One group each, or none.
+    double dot[R][W][2], sum[R][W];
+    auto turn = [&](auto begins, word first, auto adds, word second, auto ends, word third) {
+        constexpr bool B = decltype(begins)::yes, A = decltype(adds)::yes, E = decltype(ends)::yes;
+        if (B && bytes) await(shared_address(full + first % STAGES), (first / STAGES) & 1);
+        if (E && C > 1) asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
         #pragma unroll
         for (int r = 0; r < R; r++) {
-            big i = group * R + r;
-            if (r >= count) continue;
-            double t[W], scale = factor ? factor[i] : 1.0;
+            double t[W];
+            const bool begun = B && r < rows_of(first), ended = E && r < rows_of(third);
+            const T* own = held(first) + r * SEGMENT;
+            const T* old = held(third) + r * SEGMENT;
+            if (E && ended) met(third, r, t);
             for (int w = 0; w < W; w++) {
-                t[w] = 0.0;
-                if (C > 1) for (int k = 0; k < C; k++) t[w] += parts[turn][k][r * W + w];
-                else {
-                    double some[4] = {0.0, 0.0, 0.0, 0.0};
-                    #pragma unroll
-                    for (int k = 0; k < WARPS; k++) some[k & 3] += sums[turn][r * W + w][k];
-                    t[w] = (some[0] + some[1]) + (some[2] + some[3]);
-                }
-                t[w] *= scale;
-                for (int q = 0; q < f; q++) t[w] -= basis[i * f + q] * along[q * W + w];
-                if (rank == 0 && threadIdx.x < f) rest[w] += basis[i * f + threadIdx.x] * t[w];
-                t[w] *= scale;
+                if (A) sum[r][w] = dot[r][w][0] + dot[r][w][1];
+                if (B) dot[r][w][0] = dot[r][w][1] = 0.0;
             }
             #pragma unroll
-            for (int k = 0; k < K; k++) {
-                int at = (k * THREADS + threadIdx.x) * V;
-                if (at < length) {
-                    pack x = *(const pack*)(held + r * SEGMENT + at);
+            for (int k = 0; k < (K > 5 ? K : 5); k++) {
+                const int at = (k * THREADS + threadIdx.x) * V;
+                if (B && begun && k < K && at < length) {
+                    pack x = *(const pack*)(own + at);
+                    #pragma unroll
+                    for (int e = 0; e < V; e++)
+                        for (int w = 0; w < W; w++)
+                            dot[r][w][e & 1] += (double)x.at[e] * mine[w][k][e];
+                }
+                if (E && ended && k < K && at < length) {
+                    pack x = *(const pack*)(old + at);
                     #pragma unroll
                     for (int e = 0; e < V; e++)
                         for (int w = 0; w < W; w++) out[w][k][e] += (double)x.at[e] * t[w];
                 }
+                if (A && k < 5)
+                    for (int w = 0; w < W; w++)
+                        sum[r][w] += __shfl_xor_sync(~0u, sum[r][w], 16 >> k);
             }
+            if (A && lane == 0)
+                for (int w = 0; w < W; w++) sums[second & 1][r * W + w][warp] = sum[r][w];
         }
-        before = stage;
-        turn ^= 1;
-        if (++stage == STAGES) { stage = 0; parity ^= 1; }
+        if (!A) return;
+        __syncthreads();
+        if (C > 1) send(second);
+    };
+    // The place of a group that everybody has left can be filled again.
+    auto refill = [&](word left) {
+        if (threadIdx.x == 0) load(cluster + ((big)left + STAGES) * clusters, left % STAGES);
+    };
+    const word own = cluster < groups ? (word)((groups - cluster - 1) / clusters) + 1 : 0;
+    const Yes yes; const No no;
+#if STAGES > 3 && R < 4
+    // Three groups at a time, so that none waits for its sums.
+    if (own) turn(yes, 0, no, 0, no, 0);
+    if (own > 1) turn(yes, 1, yes, 0, no, 0);
+    for (word at = 2; at < own; at++) {
+        turn(yes, at, yes, at - 1, yes, at - 2);
+        refill(at - 2);
     }
+    if (own > 1) turn(no, 0, yes, own - 1, yes, own - 2);
+    else if (own) turn(no, 0, yes, 0, no, 0);
+    if (own) turn(no, 0, no, 0, yes, own - 1);
+#else
+    for (word at = 0; at < own; at++) {
+        turn(yes, at, no, 0, no, 0);
+        turn(no, 0, yes, at, no, 0);
+        if (at) refill(at - 1);
+        turn(no, 0, no, 0, yes, at);
+    }
+#endif
     part += cluster * (big)W * (n + f);
     for (int w = 0; w < W; w++) {
         for (int k = 0; k < K; k++) {

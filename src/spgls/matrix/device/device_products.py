@@ -8,8 +8,8 @@ there for rows that fit on chip, where it was measured to win by 1.3 or more ove
 from __future__ import annotations
 
 from ctypes import c_int, c_longlong, c_void_p
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,13 +30,15 @@ _CAPABLE = (9, 0)
 _THREADS, _ENTRIES, _SHORT = 512, 24, 2048
 #: Bytes of shared memory that are left for sums, and groups of rows that wait there at most.
 _RESERVED, _STAGES = 4096, 8
+#: Bytes of a long row, and groups that have to fit for three of them to be under way at once.
+_LONG, _UNDER_WAY = 2**14, 4
 #: Columns that one read multiplies at most.
 _WIDEST = 2
 #: Blocks of products down the columns for each multiprocessor, and along the rows.
 _CROSS_BLOCKS, _APPLY_BLOCKS = 2, 8
 #: Packs of columns of a thread there, and rows that it reads at once, in double and in single
 #: precision: as measured.
-_CROSS_DOUBLE, _CROSS_SINGLE = (4, 2), (2, 4)
+_CROSS_DOUBLE, _CROSS_SINGLE = (4, 2), (2, 8)
 
 
 def address_of(array: Any) -> int:
@@ -47,7 +49,11 @@ def address_of(array: Any) -> int:
     return int(array.__cuda_array_interface__["data"][0])
 
 
-def _layout(array: Any) -> tuple[int, tuple[int, ...] | None]:
+#: Where an array begins, and bytes from row to row and from column to column if not by rows.
+_Layout: TypeAlias = tuple[int, tuple[int, ...] | None]
+
+
+def _layout(array: Any) -> _Layout:
     """Where an array begins, and bytes from row to row and from column to column if not by rows."""
     if hasattr(array, "data_ptr"):
         size = array.element_size()
@@ -86,8 +92,9 @@ class _Shape(NamedTuple):
     segment: int
     stages: int
 
-    @classmethod
-    def of(cls, n: int, itemsize: int, width: int, room: int) -> _Shape | None:
+    @staticmethod
+    @cache
+    def of(n: int, itemsize: int, width: int, room: int) -> _Shape | None:
         """The best one for rows of this length; None where none is any good."""
         pack = 16 // itemsize
         if n < _SHORT:
@@ -95,11 +102,13 @@ class _Shape(NamedTuple):
         for cluster in (1, 2):
             segment = -(-n // (32 * cluster)) * 32
             packs = -(-segment // (pack * _THREADS))
-            # Two rows at a time where blocks have to wait for each other.
-            rows = cluster if segment * itemsize > 2**14 else 4
-            stages = min((room - _RESERVED) // (rows * segment * itemsize), _STAGES)
+            held = (room - _RESERVED) // (segment * itemsize)
+            # Pairs of long rows where blocks have to wait for each other, and there is room.
+            long = cluster if held >= _UNDER_WAY * cluster else 1
+            rows = long if segment * itemsize > _LONG else 4
+            stages = min(held // rows, _STAGES)
             if packs * pack * width <= _ENTRIES and stages >= 2:
-                return cls(width, cluster, rows, packs, segment, stages)
+                return _Shape(width, cluster, rows, packs, segment, stages)
         return None
 
 
@@ -116,14 +125,16 @@ class DenseProducts:
         The same, as the array library knows it.
     held : Held
         Copies of vectors that come with every product.
+    layout : tuple
+        Where the array begins, and bytes from row to row and from column to column.
     """
 
-    def __init__(self, values: Any, cuda: Cuda, place: Place, held: Held) -> None:
+    def __init__(self, values: Any, cuda: Cuda, place: Place, held: Held, layout: _Layout) -> None:
         self._values, self._cuda, self._place, self._held = values, cuda, place, held
-        self._m, self._n = (int(size) for size in values.shape)
+        self._m, self._n = map(int, values.shape)
         self._double = "64" in str(values.dtype)
         self._itemsize = 8 if self._double else 4
-        self._address, strides = _layout(values)
+        self._address, strides = layout
         self._row = self._n if strides is None else int(strides[0]) // self._itemsize
         pack = 16 // self._itemsize
         aligned = self._address % 16 == 0 and self._row % pack == 0 and self._n % pack == 0
@@ -138,11 +149,12 @@ class DenseProducts:
         cuda = compiled_device(place)
         if cuda is None or cuda.capability < _CAPABLE:
             return None
-        _, strides = _layout(values)
+        layout = _layout(values)
+        _, strides = layout
         itemsize = 8 if "64" in str(values.dtype) else 4
         if strides is not None and (strides[1] != itemsize or strides[0] < 0):
             return None
-        return cls(values, cuda, place, held)
+        return cls(values, cuda, place, held, layout)
 
     @property
     def place(self) -> Place:
@@ -351,6 +363,11 @@ class DenseProducts:
         """One line behind the other."""
         return self._n, 1
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a product reads."""
+        return self._m * self._n * self._itemsize
+
     def ahead_room(self) -> int:
         """Numbers that the first products leave to be added up."""
         return max(self.cross_room(2, squares=True), self.gram_room())
@@ -380,20 +397,14 @@ class DenseProducts:
     def _add_up(
         self, kernel: Kernel, sums: int, parts: int, length: int, to: int, stream: int
     ) -> None:
-        grid = (-(-length // 128), 1)
+        grid = (-(-length // 32), 1)
         told = c_void_p(sums), c_int(parts), c_longlong(length), c_void_p(to)
-        kernel(grid, (128, 1), stream, *told)
+        kernel(grid, (256, 1), stream, *told)
 
     def _shape(self, width: int) -> _Shape | None:
-        return self._shapes[width - 1]
-
-    @cached_property
-    def _shapes(self) -> tuple[_Shape | None, _Shape | None]:
         if self._pack == 1:
-            return None, None
-        room = self._cuda.shared_memory
-        one, two = (_Shape.of(self._n, self._itemsize, width, room) for width in (1, 2))
-        return one, two
+            return None
+        return _Shape.of(self._n, self._itemsize, width, self._cuda.shared_memory)
 
     @property
     def _macros(self) -> dict[str, Any]:
