@@ -20,8 +20,10 @@ from spgls.population import phi, solve_population
 from spgls.reduction import KrylovSpace, reduce_krylov, reduce_spectral
 from spgls.reduction.data import GameData
 from spgls.solvers import GLTR, Controls, Krylov
+from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.iterate import sphere_problem
 from spgls.solvers.iterative.lanczos import lanczos
+from spgls.solvers.krylov.plane import on_the_plane
 from spgls.solvers.krylov.projected import project, restart_from
 from spgls.solvers.krylov.truncation import Truncation
 from spgls.sphere import solve_sphere
@@ -581,3 +583,103 @@ def test_immutable_columns_that_are_nearly_constant_are_no_intercept(noise):
             left = mpf(row[0]) * w[0] + mpf(row[1]) * w[1] - mpf(label)
             loss += left**2 * (mpf(0.25) + mpf(0.75) / (1 + q / mpf(0.25)) ** 2)
     assert found.certificate.lower_bound <= loss
+
+
+# The plane of the first column and the last coordinate
+
+
+class OneRead(DenseMatrix):
+    """Data whose products cost one read, as on a device; they are counted."""
+
+    fused, narrow = True, False
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.reads = 0
+
+    def gram(self, v, shift=None, middle=None):
+        self.reads += 1
+        return super().gram(v, shift, middle)
+
+
+def plane_of(X, y, z, gamma):
+    """The problem, and the optimum on its plane for the largest gap that there is one for."""
+    problem = sphere_problem(GameData.from_user(OneRead(X), y, z), gamma)
+    for aim in np.geomspace(1e6, 1e-6, 60) * float(y @ y):
+        space = MeasuredSpace(problem.product, problem.g[:, None], 10, bordered=True)
+        found = on_the_plane(problem, space, aim)
+        if found is not None:
+            return problem, found
+    return problem, None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_on_the_plane_is_one(seed):
+    rng = np.random.default_rng(seed)
+    X, y, z = game(60, 20, rng)
+    problem, found = plane_of(X, y, z, 10.0 ** rng.uniform(-3, 1))
+    assert found is not None
+    r = found.point()
+    product, H = problem.product(r.copy()), problem.dense()
+    size = np.abs(H).max() + np.abs(problem.g).max()
+    assert abs(np.linalg.norm(r) - 1.0) <= 1e-12
+    assert abs(problem.value(r, product) - found.objective) <= 1e-10 * (size + problem.p)
+    rho = product + found.multiplier * r + problem.g
+    assert np.linalg.norm(rho) <= found.residual + 1e-13 * size
+    assert found.residual <= np.linalg.norm(rho) + 1e-6 * size
+    # Nothing on the plane is left of the residual, and the last coordinate's product is right.
+    plane = np.stack([problem.g, np.eye(len(r))[-1]], axis=1)
+    assert np.abs(np.linalg.qr(plane)[0].T @ rho).max() <= 1e-9 * size
+    span = found.span()
+    assert np.abs(span.product()[:, 0] - H @ r).max() <= 1e-11 * size
+    assert np.abs(span.sizes[1] - np.linalg.norm(problem.z) / 2.0) <= 1e-12 * span.sizes[1]
+
+
+def test_a_loose_tolerance_takes_one_product_and_a_tight_one_no_more_than_before():
+    X, y, z = paper_data(600, 300)
+    best = solve(X, y, z, 0.1, solver="spectral")
+    reads = {}
+    for tol in (1e-4, 1e-9):
+        data = OneRead(X)
+        found = solve(data, y, z, 0.1, tol=tol, solver=Krylov(width=1))
+        assert found.status is Status.OPTIMAL
+        assert found.certificate.kind == "proved"
+        assert found.certificate.relative_gap <= tol
+        assert found.certificate.lower_bound <= best.objective * (1.0 + 1e-12)
+        assert found.objective >= best.certificate.lower_bound
+        reads[tol] = data.reads, found.stats.iterations
+    assert reads[1e-4] == (1, 1)
+    # The product that the plane took is the first of the space.
+    assert reads[1e-9] == (2, 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_of_the_plane_hold(seed):
+    """Random games at loose tolerances: nothing that spectral finds is below them."""
+    rng = np.random.default_rng(100 + seed)
+    for _ in range(10):
+        m, n = (int(size) for size in rng.integers(2, 30, 2))
+        X = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-2, 2, n) + rng.choice([0.0, 5.0])
+        y = X @ rng.normal(size=n) + rng.normal(size=m)
+        z = y + rng.normal(size=m) * 10.0 ** rng.uniform(-2, 2)
+        gamma, tol = 10.0 ** rng.uniform(-4, 4), 10.0 ** rng.uniform(-6, -1)
+        found = solve(OneRead(X), y, z, gamma, tol=tol, solver=Krylov(width=1))
+        best = solve(X, y, z, gamma, solver="spectral")
+        slack = 1e-12 * float(y @ y)
+        assert found.certificate.lower_bound <= best.objective + slack
+        assert found.objective >= best.certificate.lower_bound - slack
+        if found.status.ok:
+            assert found.objective - best.objective <= tol * float(y @ y) + slack
+
+
+def test_goals_that_are_unknown_take_no_plane():
+    """Where ``A'z`` would take a read of its own, none is spent on it."""
+    X, y, z = game(60, 20)
+    data = GameData.from_user(X, y, z)
+    problem = sphere_problem(data, 0.5)
+    space = MeasuredSpace(problem.product, problem.g[:, None], 10, bordered=True)
+    if problem.targets.knows_goals:
+        pytest.skip("this data multiplies goals too")
+    assert on_the_plane(problem, space, np.inf) is None
+    assert space.steps == 0
+    assert not problem.targets.knows_goals

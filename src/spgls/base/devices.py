@@ -6,14 +6,17 @@ Nothing else of the package moves numbers to or from a device but :meth:`Place.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from spgls.base.cached import cached_property
 
 __all__ = ["Place", "check_one_place", "is_foreign", "on_device", "on_host", "place_of"]
 
@@ -38,17 +41,18 @@ class Place:
     xp: Any
     device: Any
 
+    @cached_property
+    def _name(self) -> str:
+        return f"{self.library} on {self.device}"
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and (self.library, str(self.device)) == (
-            other.library,
-            str(other.device),
-        )
+        return self is other or (isinstance(other, Place) and self._name == other._name)
 
     def __hash__(self) -> int:
-        return hash((self.library, str(self.device)))
+        return hash(self._name)
 
     def __str__(self) -> str:
-        return f"{self.library} on {self.device}"
+        return self._name
 
     def put(self, values: NDArray[Any]) -> Any:
         """A copy of a NumPy array on the device; what is there already, as it is."""
@@ -89,6 +93,9 @@ class Place:
     def stream(self) -> int:
         """Address of the queue of work that the library uses now."""
         if self.library == "torch":
+            own = _raw_stream()
+            if own is not None and self.device.index is not None:
+                return int(own(self.device.index))
             return int(self.xp.cuda.current_stream(self.device).cuda_stream)
         if self.library == "cupy":
             return int(self.xp.cuda.get_current_stream().ptr)
@@ -106,6 +113,8 @@ def is_foreign(value: Any) -> bool:
 
 def on_device(value: Any) -> bool:
     """Whether something is an array in memory that NumPy cannot see."""
+    if type(value) is np.ndarray:
+        return False
     return is_foreign(value) and not _is_host(_device_of(value))
 
 
@@ -117,7 +126,7 @@ def place_of(value: Any) -> Place:
         value, root = value.data, "cupy"
     library = "jax" if root in ("jax", "jaxlib") else root
     if root == "torch":
-        return Place(library, _torch(), value.device)
+        return _torch_place(value.device)
     compat = _compat()
     return Place(library, compat.array_namespace(value), compat.device(value))
 
@@ -166,9 +175,17 @@ def _compat() -> Any:
 
 
 @cache
-def _torch() -> Any:
+def _torch_place(device: Any) -> Place:
     try:
         import array_api_compat.torch as xp
     except ImportError:
         raise ImportError(_COMPAT) from None
-    return xp
+    return Place("torch", xp, device)
+
+
+@cache
+def _raw_stream() -> Callable[[int], int] | None:
+    """PyTorch's own short way to a stream, where this version has it; the other makes objects."""
+    core = import_module("torch")._C
+    own: Callable[[int], int] | None = getattr(core, "_cuda_getCurrentRawStream", None)
+    return own

@@ -264,6 +264,8 @@ def as_numbers(value: Any, name: str, what: str = "an array of numbers") -> np.n
 
     NumPy would read the text "1" as a number, None as missing, and forget the mask of an array.
     """
+    if type(value) is np.ndarray and value.dtype.kind in "biuf":
+        return value
     if value is None or isinstance(value, str | bytes | dict | set | frozenset):
         raise TypeError(f"{name} must be {what}; got {describe(value)}.")
     refuse_lazy(value, name, what)

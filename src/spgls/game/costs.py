@@ -55,6 +55,8 @@ def read_cost(
     ndarray of shape (columns,), Moves or None
         None where all are one.
     """
+    if feature_cost is None:
+        return None
     if isinstance(feature_cost, Moves):
         if feature_cost.columns != columns:
             raise ValueError(

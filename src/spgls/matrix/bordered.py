@@ -54,7 +54,8 @@ class Begun(Protocol):
     def product(self, told: Bordered, v: Vector) -> Vector | None:
         """``H v`` for the next column of the space, if that was begun; else None.
 
-        The column that was multiplied may differ from ``v`` by rounding: ``v`` becomes it.
+        The column that was multiplied may differ from ``v`` by rounding: ``v`` becomes it. The
+        result is there until everything is closed, and nobody writes to it.
         """
         ...
 

@@ -110,7 +110,7 @@ def reduce_moments(
     decompose : callable
         Eigenvalues and eigenvectors of a symmetric matrix.
     """
-    n, k = layout.columns, len(layout.changeable)
+    n, k = layout.columns, layout.count
     if k == 0:
         return None
     sizes = Sizes.from_moments(moment[n:, n:], origin)
@@ -313,7 +313,7 @@ def reduce_triangle(
         How wrong the rows may be, where they have been put together from others.
     """
     n, lead, free = layout.columns, int(layout.fit_intercept), layout.immutable
-    k, f = len(layout.changeable), len(free)
+    k, f = layout.count, len(free)
     sizes = Sizes.from_rows(rows[:, n:], origin)
     ones = np.arange(n + 2, n + 2 + lead)
     order = np.concatenate([ones, free, layout.changeable, [n, n + 1]])

@@ -256,7 +256,7 @@ class GameData:
     @cached_property
     def work(self) -> Work:
         """How much work the changeable columns are."""
-        return self.matrix.work.of_columns(len(self.layout.changeable))
+        return self.matrix.work.of_columns(self.layout.count)
 
     @cached_property
     def priced(self) -> ScaledMatrix:

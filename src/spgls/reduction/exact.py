@@ -59,7 +59,7 @@ def reduce_spectral(
 
 
 def _reduce(data: GameData, engine: Engine) -> Reduction | None:
-    m, n = data.matrix.shape[0], len(data.layout.changeable)
+    m, n = data.matrix.shape[0], data.layout.count
     if engine == "gram":
         return reduce_rows_by_gram(data) if m < n else reduce_by_gram(data)
     # The column side alone respects columns of very different scale: worth it while affordable.
@@ -68,7 +68,7 @@ def _reduce(data: GameData, engine: Engine) -> Reduction | None:
 
 def reduce_by_gram(data: GameData) -> ColumnReduction | None:
     """Reduce through the Gram matrix; None where its digits cannot decide a rank."""
-    if len(data.layout.changeable) == 0:
+    if data.layout.count == 0:
         return None
     moment = moment_of(data, [(slice(None), data.matrix)])
     data.check_finite(moment)

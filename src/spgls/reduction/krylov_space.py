@@ -81,6 +81,7 @@ class KrylovSpace:
         self._next, self._starts = _start_columns(starts)
         self._coupling: Array = np.zeros((self._next.shape[1], 0))
         self._past: Array = np.zeros((0, 0))
+        self._begun: Vector | None = None
 
     @property
     def size(self) -> int:
@@ -167,6 +168,12 @@ class KrylovSpace:
     def _multiply(self, V: Array) -> Array:
         return self._product(V)
 
+    def begin(self) -> Vector:
+        """The first column, multiplied; what follows from it is left to :meth:`extend`."""
+        first = self._next[:, 0]
+        self._begun = self._multiply(first)
+        return first
+
     def extend(self) -> None:
         """Add the next block, at the cost of one product."""
         V, k = self._next, self.count
@@ -209,15 +216,16 @@ class KrylovSpace:
     def _extend_by_one(self, v: Vector) -> None:
         """The same for a single column: vectors take a third of the time that tables do."""
         k = self.count
-        w = np.array(self._multiply(v))
+        image = self._multiply(v) if self._begun is None else self._begun
+        self._begun = None
         self._Q[:, k] = v
         self.steps += 1
         self.count = k + 1
-        before, recent = norm(w), max(k - self._last, 0)
+        before, recent = norm(image), max(k - self._last, 0)
         Q = self._Q[:, : k + 1]
         near = Q[:, recent:]
-        part = near.T.dot(w)
-        w -= near.dot(part)
+        part = near.T.dot(image)
+        w = image - near.dot(part)
         inner = Q.T.dot(w)
         w -= Q.dot(inner)
         inner[recent:] += part

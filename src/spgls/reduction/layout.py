@@ -86,6 +86,11 @@ class Layout:
             return np.arange(self.columns)
         return np.flatnonzero(np.isfinite(self.cost))
 
+    @property
+    def count(self) -> int:
+        """How many columns providers can change."""
+        return self.columns if self.cost is None else len(self.changeable)
+
     @cached_property
     def immutable(self) -> np.ndarray:
         """Columns that nobody can change."""

@@ -200,7 +200,7 @@ def _finish(
         eta=coordinates[:, 0],
         zeta=coordinates[:, 1],
         **left_over,
-        nullity=0 if avoids else len(data.layout.changeable) - len(sigma),
+        nullity=0 if avoids else data.layout.count - len(sigma),
         free_gap=max(0.0, data.sizes.gap - float(gap @ gap)),
         rounding=replace(rounding, slack=rounding.slack + snapped + lost),
     )

@@ -32,6 +32,8 @@ _PATIENCE = 0.6
 _BEARABLE, _WORTH = 30.0, 4.0
 #: Share of the free memory that a solve may take, and bytes that are always there.
 _SHARE, _CHECKED = 0.9, 1e8
+#: Rows and columns from which on products that are begun in vain are a tenth of a decomposition.
+_BEGUN = 2048
 #: Seconds for which what is free is remembered.
 _FRESH = 0.5
 #: Rows or columns up to which a decomposition is tried where memory seemed too small for one.
@@ -243,7 +245,14 @@ class Auto:
     )
 
     def begin_early(self, data: GameData, gamma: float) -> None:
-        """Begin the first products of a game that will be multiplied."""
+        """Begin the first products of a game that will be multiplied.
+
+        On large data before there is a plan: it is made while the data is being read.
+        """
+        if min(data.matrix.shape) >= _BEGUN:
+            _ITERATIVE.begin_early(data, gamma)
+            _plan(data, 1, mixed=False)
+            return
         plan = _plan(data, 1, mixed=False)
         if plan is not None and plan.solver == "krylov":
             _ITERATIVE.begin_early(data, gamma)

@@ -137,7 +137,7 @@ def solve_by_reduction(
         found.update(zip(which.tolist(), solutions, strict=True))
         return trusted(reduction, optima, solutions, best, task.tol)
 
-    large = len(task.data.layout.changeable) > _SEVERAL
+    large = task.data.layout.count > _SEVERAL
     # Numbers beyond double precision show in what is returned.
     with np.errstate(all="ignore"), one_numpy_thread(large):
         reduce = counted_reductions(task.data, task.clock, sums)
@@ -276,7 +276,7 @@ def solve_task(game: ReducedGame, task: Task) -> Optima:
 
 def slope_of(data: GameData, at: Reached, coef: Vector, prediction: Vector, ridge: float) -> float:
     """Norm of half the gradient of a predictor's loss, measured on the data, over its terms."""
-    if len(data.layout.changeable) == 0:
+    if data.layout.count == 0:
         return 0.0
     root = 1.0 if data.root_weight is None else data.root_weight
     error, gap = root * (prediction - data.y), root * (data.z - data.y)
@@ -287,7 +287,7 @@ def slope_of(data: GameData, at: Reached, coef: Vector, prediction: Vector, ridg
 def slope_of_sums(data: GameSums, at: Reached, coef: Vector, errors: Errors, ridge: float) -> float:
     """The same from sums alone."""
     layout, (error, gap) = data.layout, errors
-    if len(layout.changeable) == 0:
+    if layout.count == 0:
         return 0.0
     products = (data.inner(*pair) for pair in ((error, error), (error, gap), (gap, gap)))
     by_norm = at.by_norm(*products) + ridge

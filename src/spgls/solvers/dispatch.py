@@ -189,7 +189,7 @@ def _play(
     controls: Controls,
 ) -> tuple[Solution, ...]:
     plain = [game for game in games if not isinstance(game, PopulationRange)]
-    if len(data.layout.changeable) == 0:
+    if data.layout.count == 0:
         # Nobody can react, so there is no game to solve.
         solver = Spectral()
     if len(plain) == len(games) > 1 and isinstance(solver, PathSolver):

@@ -68,7 +68,7 @@ def judge_predictor(
     if column_of_ones(data) is not None:
         data = with_intercept(data)
     m, n = data.matrix.shape
-    if m * n <= _SMALL or not len(data.layout.changeable):
+    if m * n <= _SMALL or not data.layout.count:
         return certify_predictor(data, coef, intercept, who, ridge)
     limit = _patience(data)
     if limit == 0:

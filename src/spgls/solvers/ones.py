@@ -25,7 +25,7 @@ def column_of_ones(data: GameData) -> int | None:
     free = layout.immutable
     if layout.fit_intercept or layout.coordinates is not None or not len(free):
         return None
-    if matrix.work.wait > 0.0 or not takes_basis(matrix.work.of_columns(len(layout.changeable))):
+    if matrix.work.wait > 0.0 or not takes_basis(matrix.work.of_columns(layout.count)):
         return None
     _, head = next(iter(matrix.row_panels(1)))
     for at in free[head[0, free] == 1.0].tolist():

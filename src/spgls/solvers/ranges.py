@@ -118,7 +118,7 @@ def _solve(task: RangeTask, engine: Engine) -> tuple[Solution, Population]:
             status = status_of(
                 certificate.relative_gap,
                 task.tol,
-                small.outcome if len(task.data.layout.changeable) else "least squares",
+                small.outcome if task.data.layout.count else "least squares",
                 otherwise=Status.INACCURATE if small.ended else Status.ITERATION_LIMIT,
             )
         solution = replace(

@@ -92,7 +92,7 @@ def reach_of_least_squares(data: GameData, solver: Any, controls: Controls) -> R
     controls : Controls
         What is asked of it.
     """
-    if len(data.layout.changeable) == 0:
+    if data.layout.count == 0:
         return Reach(0.0, 0.0, "nothing can be changed")
     chosen = chosen_solver(solver, data)
     if isinstance(chosen, Krylov):
@@ -107,7 +107,7 @@ def reach_of_least_squares(data: GameData, solver: Any, controls: Controls) -> R
 
 def reach_from_sums(data: GameSums) -> Reach:
     """Measure least squares by what rows add up to."""
-    if len(data.layout.changeable) == 0:
+    if data.layout.count == 0:
         return Reach(0.0, 0.0, "nothing can be changed")
     return _by_reduction(data.reduce, data.label_size)
 

@@ -212,7 +212,7 @@ def recover(
                 status=status_of(
                     certificate.relative_gap,
                     task.tol,
-                    optima.outcome[i] if len(data.layout.changeable) else "least squares",
+                    optima.outcome[i] if data.layout.count else "least squares",
                     representable=i not in lost and representable(game, at.t),
                     otherwise=Status.INACCURATE if optima.ended[i] else Status.ITERATION_LIMIT,
                 ),

@@ -234,6 +234,9 @@ def resolve(solver: Any, argument: str = "solver") -> Solver:
         from spgls.solvers.own import OwnSolver
 
         return OwnSolver(solver)
+    if type(solver) is str and solver in _AUTOMATIC:
+        usual: Solver = _AUTOMATIC[solver]()
+        return usual
     known = _AUTOMATIC | _REGISTRY
     if not isinstance(solver, str):
         raise TypeError(

@@ -58,13 +58,12 @@ def solve_tridiagonal(
     multiplier = hi if start is None or not lo < start < hi else start
     h, norm = rhs, 0.0
     for _ in range(_MAX_STEPS):
-        d, e, info = lapack.dpttrf(diagonal + multiplier, off)
+        d, e, h, info = lapack.dptsv(diagonal + multiplier, off, rhs)
         # What is no number shows in the last of them.
         if info != 0 or not d[-1] > 0.0:
             lo = multiplier
             multiplier = (lo + hi) / 2
             continue
-        h, _ = lapack.dpttrs(d, e, rhs)
         norm = sqrt(h.dot(h))
         if norm > 1.0:
             lo = multiplier

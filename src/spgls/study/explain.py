@@ -91,7 +91,7 @@ def explain_solver(
     games = [read_population(told)] if one else read_gammas(told)
     _, layout = lay_out(matrix, read_cost(feature_cost, n, column_names(X)))
     return make_plan(
-        matrix.work.of_columns(len(layout.changeable)),
+        matrix.work.of_columns(layout.count),
         len(games),
         mixed=not all(is_paper_game(game, penalty) for game in games),
         cores=check_count(threads, "threads"),

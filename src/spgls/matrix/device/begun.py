@@ -3,18 +3,20 @@
 Products with both targets are queued at once, then the start of the space, its product, the next
 column, its product; each stage is one graph where the same was queued before. The host takes the
 columns that the device has multiplied, so each product is that of the column as it is stored.
-Nearly every game takes two products or more.
+Nearly every game takes two products, unless its tolerance is a loose one; the second product of
+large data waits until it is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import c_int, c_longlong, c_void_p
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from spgls.base.cached import cached_property
 from spgls.base.devices import Place
 from spgls.base.types import Array, Vector
+from spgls.base.vector import dot
 from spgls.matrix.bordered import Bordered, Telling
 from spgls.matrix.device.cuda import Cuda
 from spgls.matrix.device.cuda_source import NEXT
@@ -22,11 +24,13 @@ from spgls.matrix.device.device_products import First, lines_there
 
 __all__ = ["Ahead", "Products", "can_begin"]
 
-#: Threads of the kernel that makes columns, entries of each, and what columns of host and device
-#: may differ by.
+#: Threads of the kernel that makes columns, entries of each, and how far apart columns of host and
+#: device may be.
 _THREADS, _ENTRIES, _SAME = 1024, 40, 1e-9
 #: Columns of the space that are begun, and factors of the start and of the matrix.
 _COLUMNS, _FACTORS = 2, 8
+#: Bytes that take longer to read than the host takes to ask for them.
+_LARGE = 2**32
 
 
 class _Places(NamedTuple):
@@ -64,6 +68,11 @@ class Products(Protocol):
     @property
     def second_at(self) -> tuple[int, int]:
         """Where numbers of the second target begin in ``A'u``, and how far apart they are."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a product reads."""
         ...
 
     def ahead_room(self) -> int:
@@ -153,13 +162,15 @@ class Ahead:
         self._next = _COLUMNS
         # A column that is not a number is not the same.
         apart = column - v
-        if not max(apart.max(), -apart.min()) <= _SAME:
+        if not dot(apart, apart) <= _SAME**2:
             return None
         if i == 1:
+            if self._last < 2:
+                self._queue(2, self._multiply_again)
             self._finish()
         self._next = i + 1
         v[:] = column
-        return self._column(2 * i + 1).copy()
+        return self._column(2 * i + 1)
 
     def close(self) -> None:
         """Wait for what nobody asked for, and give the memory back."""
@@ -176,6 +187,10 @@ class Ahead:
     def _column(self, which: int) -> Vector:
         at = 3 * self._n + which * (self._n + 1)
         return self._numbers[at : at + self._n + 1]
+
+    def _there(self, which: int) -> int:
+        """Address of the same on the device."""
+        return self._places.device + 8 * (3 * self._n + which * (self._n + 1))
 
     def _start(self, u: Array) -> None:
         """Queue products with targets; numbers on both sides: sums, columns and products, rows."""
@@ -202,25 +217,25 @@ class Ahead:
 
     def _go_on(self, told: Bordered) -> None:
         """Queue the first columns of the space, and their products."""
-        n, products = self._n, self._products
-        at = self._places
         begin = told.first, told.second, 0.0, told.last
         self._numbers[-_FACTORS:] = *begin, told.scale, told.border, told.border, told.corner
-        room = at.fused + 8 * n
-        q0, h0, q1, h1 = (at.device + 8 * (3 * n + i * (n + 1)) for i in range(2 * _COLUMNS))
+        self._queue(1, self._multiply)
+        if self._products.nbytes < _LARGE:
+            self._queue(2, self._multiply_again)
 
-        def multiply(stream: int) -> None:
-            step = c_int(products.second_at[1])
-            self._column_of(stream, 0, (c_void_p(at.device), step), None, 0, None, q0)
-            products.start_next(q0, room, at.fused, stream)
-            self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q0, 1, h0, q1)
+    def _multiply(self, stream: int) -> None:
+        products, at = self._products, self._places
+        step = c_int(products.second_at[1])
+        q0, h0, q1 = map(self._there, range(3))
+        self._column_of(stream, 0, (c_void_p(at.device), step), None, 0, None, q0)
+        products.start_next(q0, at.fused + 8 * self._n, at.fused, stream)
+        self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q0, 1, h0, q1)
 
-        def multiply_again(stream: int) -> None:
-            products.start_next(q1, room, at.fused, stream)
-            self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q1, 0, h1, None)
-
-        self._queue(1, multiply)
-        self._queue(2, multiply_again)
+    def _multiply_again(self, stream: int) -> None:
+        products, at = self._products, self._places
+        q1, h1 = map(self._there, (2, 3))
+        products.start_next(q1, at.fused + 8 * self._n, at.fused, stream)
+        self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q1, 0, h1, None)
 
     def _queue(self, stage: int, queue: Callable[[int], None], more: tuple[int, ...] = ()) -> None:
         stream = self._products.stream

@@ -7,11 +7,11 @@ the library's own matrix products elsewhere. All sums are in double precision.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.devices import Place
 from spgls.base.far_array import FarArray
 from spgls.base.types import EPS, Array, Vector

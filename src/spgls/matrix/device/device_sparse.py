@@ -364,6 +364,12 @@ class _SparseProducts:
         """Both numbers of a column side by side."""
         return 1, 2
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a product reads."""
+        entries, columns = self._rows.entries, self._rows.columns
+        return int(entries.shape[0] * (entries.dtype.itemsize + columns.dtype.itemsize))
+
     def ahead_room(self) -> int:
         """None: what is added is added in its place."""
         return 0

@@ -91,9 +91,9 @@ def _measure(
     last, goal = half * last, found.goal / (2.0 * half)
     nu = -(found.inner + goal * last) / half**2
     # The slopes become residuals.
-    slope = found.slope
-    slope += found.w * (half * nu)
-    residual = (_inner(slope, slope) + (goal + nu * last) ** 2) ** 0.5
+    slope, unit_of = found.slope, found.unit
+    slope += found.w * (half * nu / unit_of)
+    residual = (_inner(slope, slope) * unit_of**2 + (goal + nu * last) ** 2) ** 0.5
     along = unit * (abs(nu) * half**2 + residual * half)
     moved = 2.0 * parts + unit * (seen + rulers.y + 2.0 * rulers.z)
     moved = moved + (abs(nu) * half * aside + found.outside) / (rulers.whole or 1.0)
@@ -116,7 +116,7 @@ def _rounding(
 
 
 class _Found(NamedTuple):
-    """``A'P r``, ``z'P r``, ``|r|^2``, ``x'A'P r`` and the points.
+    """``A'P r`` in some unit, ``z'P r``, ``|r|^2``, ``x'A'P r`` and the points.
 
     Slopes and points as they are, or their coordinates in a basis: then what of slopes is outside
     of it at most, and how much longer they can be than their coordinates.
@@ -129,6 +129,7 @@ class _Found(NamedTuple):
     w: Array
     outside: Each = 0.0
     skew: float = 0.0
+    unit: Each = 1.0
 
 
 def _bordered(span: Span, r: Array, half: Each, problem: SphereProblem) -> _Found:
@@ -139,8 +140,8 @@ def _bordered(span: Span, r: Array, half: Each, problem: SphereProblem) -> _Foun
     along = dot(linear, r) if r.ndim == 1 else linear @ r
     square = _inner(r, slope) + along + problem.p
     goal = 2.0 * slope[-1]
-    slope = slope[:-1] / half
-    return _Found(slope, goal, square * (square > 0.0), half * _inner(r[:-1], slope), r[:-1])
+    w, slope = r[:-1], slope[:-1]
+    return _Found(slope, goal, square * (square > 0.0), _inner(w, slope), w, unit=1.0 / half)
 
 
 def _of_data(span: Span, points: Points, c: Each, half: Each, problem: SphereProblem) -> _Found:

@@ -101,13 +101,15 @@ class Ends:
     @classmethod
     def of_iterate(cls, problem: SphereProblem, best: Iterate | None) -> Ends:
         """Where a method ended; zero coefficients if it never got anywhere."""
-        r = np.zeros(problem.size)
-        r[-1] = -1.0
-        span = None
-        if best is not None:
+        span, square, length = None, 0.0, 1.0
+        if best is None:
+            r = np.zeros(problem.size)
+            r[-1] = -1.0
+        else:
             point = best.point()
-            length = norm(point)
-            if point[-1] > 0.0 and problem.slope == 0.0 and not problem.g.any():
+            square, end = dot(point[:-1], point[:-1]), float(point[-1])
+            length = sqrt(square + end * end)
+            if end > 0.0 and problem.slope == 0.0 and not problem.g.any():
                 # Without a linear term -r is as good, and has the smaller alpha.
                 length = -length
             r = point / length
@@ -116,7 +118,7 @@ class Ends:
         return cls(
             gamma=np.array([problem.gamma]),
             last=r[-1:],
-            squares=np.array([dot(r[:-1], r[:-1])]),
+            squares=np.array([square]) / length / length,
             make=lambda: r[:, None],
             several=np.array([best is not None and best.several]),
             far=np.array([False]),
@@ -388,7 +390,7 @@ def _certificate(run: Run, one: _Judged) -> Certificate:
     # With nothing left to explain there is no unit: rounding of the labels is as good as zero.
     nothing = yy == 0.0 and gap <= 64 * EPS * run.data.loss(run.data.y)
     residual, multiplier = sqrt(one.gamma) / 2 * one.residual, one.gamma * one.nu / 4
-    unit = run.problem.targets.steepness(one.gamma) + abs(multiplier)
+    unit = run.problem.steepness(one.gamma) + abs(multiplier)
     return Certificate(
         lower_bound=lower,
         gap=gap,

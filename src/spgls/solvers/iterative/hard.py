@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from math import isnan, sqrt
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
+from spgls.base.cached import cached_property
 from spgls.base.types import EPS, Vector
 from spgls.solvers.iterative.interpolate import smaller_root
 from spgls.solvers.iterative.iterate import Iterate, Run

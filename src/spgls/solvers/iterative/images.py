@@ -25,6 +25,8 @@ __all__ = ["Frame", "MeasuredSpace", "Span"]
 
 #: Beyond so many columns or bytes, one more read costs little in comparison.
 _COLUMNS, _BYTES = 96, 24e6
+#: Products for which there is room at once.
+_FIRST = 4
 
 
 class MeasuredSpace(KrylovSpace):
@@ -53,19 +55,25 @@ class MeasuredSpace(KrylovSpace):
         super().__init__(product, starts, limit)
         self.bordered = bordered
         self._sizes: list[float] = []
-        self._images: list[Array] | None = []
+        #: A line for each product.
+        self._images: Array | None = np.empty((_FIRST, len(starts)))
         self._frame: tuple[int, Frame] | None = None
 
     def _multiply(self, V: Array) -> Array:
         W = super()._multiply(V)
         if self._images is not None:
-            pairs = [(V, W)] if V.ndim == 1 else zip(V.T, W.T, strict=True)
-            self._sizes += [sqrt(max(dot(v, w), 0.0)) for v, w in pairs]
-            # The basis makes a copy of its own.
-            self._images.append(W if W.ndim == 2 else W[:, None])
-            many = len(self._sizes) > _COLUMNS or 8 * len(V) * len(self._sizes) > _BYTES
-            if many or self.restarts:
+            pairs = [(V, W)] if V.ndim == 1 else list(zip(V.T, W.T, strict=True))
+            count = len(self._sizes) + len(pairs)
+            if count > _COLUMNS or 8 * len(V) * count > _BYTES or self.restarts:
                 self._images = None
+                return W
+            if count > len(self._images):
+                more = np.empty((2 * count, len(V)))
+                more[: len(self._sizes)] = self._images[: len(self._sizes)]
+                self._images = more
+            for v, w in pairs:
+                self._images[len(self._sizes)] = w
+                self._sizes.append(sqrt(max(dot(v, w), 0.0)))
         return W
 
     @property
@@ -95,9 +103,7 @@ class MeasuredSpace(KrylovSpace):
         """What products made of all of so many columns, if that is known."""
         if self.restarts or self._images is None or len(self._sizes) != count:
             return None
-        if len(self._images) > 1:
-            self._images = [np.concatenate([block.T for block in self._images]).T]
-        return self._images[0]
+        return self._images[:count].T
 
 
 class Frame(NamedTuple):
@@ -164,11 +170,11 @@ class Span:
 
     def taken(self, rows: np.ndarray) -> Span:
         """Some of them."""
-        return replace(self, h=self.h[:, rows])
+        return self._at(self.h[:, rows])
 
     def scaled(self, factor: Each) -> Span:
         """Each so many times."""
-        return replace(self, h=self.h * factor)
+        return self._at(self.h * factor)
 
     @property
     def size(self) -> Each:
@@ -192,7 +198,11 @@ class Span:
     @property
     def only(self) -> Span:
         """The only one of them, with coordinates of shape ``(k,)``."""
-        return replace(self, h=self.h[:, 0])
+        return self._at(self.h[:, 0])
+
+    def _at(self, h: Array) -> Span:
+        """Other points."""
+        return Span(h, self.images, self.sizes, self.bordered, self.frame)
 
     def product(self, targets: Array | None = None, times: Any = None) -> Array:
         """What products make of them, a column for each.

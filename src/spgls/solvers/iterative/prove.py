@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.types import Vector
 from spgls.reduction.data import GameData
 from spgls.reduction.ritz import certainly_singular

@@ -18,6 +18,7 @@ from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.interpolate import smaller_root
 from spgls.solvers.iterative.iterate import Iterate, Run
 from spgls.solvers.iterative.lanczos import krylov_start
+from spgls.solvers.krylov.plane import on_the_plane
 from spgls.solvers.small import ULPS
 from spgls.solvers.solution import Status
 from spgls.sphere import solve_sphere_many
@@ -279,12 +280,17 @@ def single_iterates(run: Run, room: int) -> Iterator[Iterate]:
         # Nothing that is a number to start from.
         yield Iterate(np.nan, np.nan, np.nan, problem.g.copy)
         return
+    if problem.targets.begun is not None:
+        # The proof needs them; the product is under way meanwhile.
+        _ = run.prover.fresh.rulers
+    if length > 0.0:
+        plane = on_the_plane(problem, space, run.aim)
+        if plane is not None:
+            yield plane
+            return
     while True:
         restart_from(space, [] if h is None else [h])
         space.extend()
-        if problem.targets.begun is not None:
-            # The proof needs them; the next product is under way meanwhile.
-            _ = run.prover.fresh.rulers
         T = space.projected
         ended = space.width == 0
         stopped = not ended and space.steps >= limit

@@ -81,7 +81,7 @@ class ADMM:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        n = len(data.layout.changeable)
+        n = data.layout.count
         if n > self.max_size:
             raise ValueError(
                 f"solver 'admm' factorises a dense matrix with one row per changeable feature, "

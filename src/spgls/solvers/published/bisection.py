@@ -89,7 +89,7 @@ class Bisection:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        name, n = self.capabilities.name, len(data.layout.changeable)
+        name, n = self.capabilities.name, data.layout.count
         code, module = choose_backend(name, self.backend, n, self.max_size, _PATIENCE)
         run = Run.begin(name, data, gamma, controls, max(1, ceil(-log2(self.tolerance))))
         inequality = MatrixInequality(run.problem)

@@ -83,7 +83,7 @@ class SDP:
 
     def solve(self, data: GameData, gamma: float, controls: Controls) -> Solution:
         """Solve one game."""
-        name, n = self.capabilities.name, len(data.layout.changeable)
+        name, n = self.capabilities.name, data.layout.count
         code, module = choose_backend(name, self.backend, n, self.max_size, _PATIENCE)
         run = Run.begin(name, data, gamma, controls, self.max_iter or _MAX_ITER[code])
         inequality = MatrixInequality(run.problem)

@@ -109,7 +109,7 @@ class SOCP:
         limit = self.max_size or int(sqrt(memory_bytes() / 32))
         refuse_above(
             name,
-            min(data.matrix.shape[0], len(data.layout.changeable)),
+            min(data.matrix.shape[0], data.layout.count),
             limit,
             "decomposes a dense matrix of the order of the smaller side of the data",
             "Use solver='gltr', which only multiplies by the data.",
