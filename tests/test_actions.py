@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import gmpy2
@@ -48,8 +49,10 @@ from spgls import (
 )
 from spgls.display import CoefficientDisplay, MovementDisplay, ResponseDisplay
 from spgls.matrix import as_matrix
-from spgls.solvers import Spectral
+from spgls.solvers import Spectral, dispatch
+from spgls.solvers.returned import as_returned
 
+from .builders import linear_game
 from .campaign.exact import exactly, precise
 
 KINDS = ("matrix", "fewer", "as many", "more", "dependent", "some")
@@ -928,3 +931,27 @@ def test_changeable_columns_that_are_all_rounding_end_no_search_with_an_exceptio
     assert found.certificate.lower_bound <= 1e-12 * least
     assert found.certificate.gap >= found.objective - 1e-12 * least
     assert not found.status.ok or found.objective <= 1e-9 * least
+
+
+@pytest.mark.parametrize("left", [0.0, 1e-9, 1e-4, 0.5])
+def test_a_status_that_is_ok_keeps_its_gap_where_coefficients_are_rounded(left, monkeypatch):
+    """Games 2001/49376, 68956, 173296: a charge for rounding took the gap past the tolerance."""
+    tol, seen = 1e-9, []
+
+    def almost(solution, data, people, ridge, tol):
+        unit = solution.certificate.gap / solution.certificate.relative_gap
+        share = tol * (1.0 - left)
+        proof = replace(solution.certificate, gap=share * unit, relative_gap=share)
+        seen.append(proof)
+        return as_returned(replace(solution, certificate=proof), data, people, ridge, tol)
+
+    monkeypatch.setattr(dispatch, "as_returned", almost)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y, z = linear_game(30, 5, rng)
+        effects = rng.integers(-3, 4, size=(3, 5)).astype(float)
+        cost = Actions(effects, cost=10.0 ** rng.uniform(-2, 2, 3))
+        found = solve(X, y, z, 10.0 ** rng.uniform(-3, 3), feature_cost=cost, tol=tol)
+        assert found.certificate.relative_gap <= tol or not found.status.ok
+        assert found.certificate.kind == "proved" or found.certificate.relative_gap > tol
+    assert len(seen) == 30

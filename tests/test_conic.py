@@ -477,3 +477,15 @@ def test_engines_of_the_reduction_agree():
     for engine in ("auto", "gram", "qr"):
         found = spgls.solve(X, y, z, gamma, solver=SOCP(engine=engine))
         assert found.objective == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["sdp", "bisection"])
+def test_columns_that_are_all_rounding_warn_of_nothing(name):
+    """Two rows that free columns explain: a square is negative by rounding (2001/236528)."""
+    X, y, z = np.array([[-3.0, -2.0], [1.0, 3.0]]), np.ones(2), np.array([0.3, -0.9])
+    cost = [np.inf, 0.4691907059717543]
+    found = spgls.solve(
+        X, y, z, 10.268165728064758, fit_intercept=True, feature_cost=cost, solver=name
+    )
+    assert found.status.ok
+    assert found.objective <= 1e-28

@@ -67,8 +67,11 @@ def as_returned(
     told = replace(solution, coef=coef, intercept=intercept)
     unit = _unit(proof, data)
     extra = _charge(solution, data, coef, people, ridge)
-    if extra <= _SHARE * tol * unit:
-        return replace(told, certificate=_with_gap(proof, proof.gap + extra, unit, data, tol))
+    charged = _with_gap(proof, proof.gap + extra, unit, data, tol)
+    # A charge that takes a gap over the tolerance may be more than what happened.
+    kept = charged.relative_gap <= tol or not proof.relative_gap <= tol
+    if extra <= _SHARE * tol * unit and kept:
+        return replace(told, certificate=charged)
     measured = _Measured.of(data, coef, intercept, people, ridge)
     proof = _with_gap(proof, measured.gap(proof.lower_bound), unit, data, tol)
     alpha = measured.reach / _strengths(people)

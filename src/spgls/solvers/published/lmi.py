@@ -96,6 +96,8 @@ class MatrixInequality:
         self.unit = unit
         sizes = np.diag(self._full + unit * self._constraint).copy()
         sizes[-1] = self.label
+        # A square that is all rounding may be negative, and any unit will do.
+        sizes[~(sizes > 0.0)] = unit
         self._scale = 1.0 / np.sqrt(sizes)
         both = np.outer(self._scale, self._scale)
         self.A: Array = self._full * both
