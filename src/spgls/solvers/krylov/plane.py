@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from spgls.base.types import EPS, Vector
+from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import dot
 from spgls.solvers.iterative.images import MeasuredSpace, Span
 from spgls.solvers.iterative.iterate import Iterate
@@ -41,14 +41,22 @@ def on_the_plane(problem: SphereProblem, space: MeasuredSpace, aim: float) -> It
     """
     if not problem.targets.knows_goals:
         return None
+    # What needs no product comes first: it may be under way.
+    start, p_z, half, last = problem.g, problem.p_z, sqrt(problem.gamma) / 4.0, problem.zz / 4.0
+    square = problem.slope * problem.slope
+    apart = dot(start[:-1], start[:-1]) / square if square > 0.0 else 0.0
+    goals = half * half * dot(p_z, p_z) + last * last
+    images = np.empty((2, problem.size))
+    np.multiply(p_z, half, out=images[1, :-1])
+    images[1, -1] = last
     first = space.begin()
     known = space.span(np.ones((1, 1)))
     assert known is not None
-    image, end, apart = known.images[:, 0], float(first[-1]), dot(first[:-1], first[:-1])
+    image = images[0] = known.images[:, 0]
     if not apart > _APART:
         return None
-    half, last = sqrt(problem.gamma) / 4.0, problem.zz / 4.0
-    p_z, along, beyond = problem.p_z, float(known.sizes[0]) ** 2, float(image[-1])
+    size, end, beyond = float(known.sizes[0]), float(first[-1]), float(image[-1])
+    along = size * size
     # The last coordinate less its part along the first column, at unit length.
     root = sqrt(apart)
     corner = (beyond - end * along) / root
@@ -63,7 +71,6 @@ def on_the_plane(problem: SphereProblem, space: MeasuredSpace, aim: float) -> It
     a, b = float(one) - float(two) * end / root, float(two) / root
     # |a H q + b H e + multiplier (a q + b e) + |g| q|^2, from inner products of the four.
     crossed = half * dot(p_z, image[:-1]) + last * beyond
-    goals = half * half * dot(p_z, p_z) + last * last
     c, d = multiplier * a + problem.slope, multiplier * b
     terms = (
         a * a * dot(image, image),
@@ -83,7 +90,7 @@ def on_the_plane(problem: SphereProblem, space: MeasuredSpace, aim: float) -> It
         objective=problem.p + problem.slope * float(one) - multiplier,
         residual=sqrt(max(sum(terms), 0.0) + rounding),
         point=partial(_point, first, a, b),
-        span=partial(_span, problem, known, a, b),
+        span=partial(_span, images, size, sqrt(problem.zz) / 2.0, a, b),
     )
     return iterate if iterate.gap <= aim else None
 
@@ -94,11 +101,6 @@ def _point(first: Vector, a: float, b: float) -> Vector:
     return np.asarray(point)
 
 
-def _span(problem: SphereProblem, known: Span, a: float, b: float) -> Span:
+def _span(images: Array, size: float, goal: float, a: float, b: float) -> Span:
     """The point by the first column and the last coordinate, of which the data makes ``z/2``."""
-    images = np.empty((2, problem.size))
-    images[0] = known.images[:, 0]
-    np.multiply(problem.p_z, sqrt(problem.gamma) / 4.0, out=images[1, :-1])
-    images[1, -1] = problem.zz / 4.0
-    sizes = np.array([known.sizes[0], sqrt(problem.zz) / 2.0])
-    return Span(np.array([[a], [b]]), images.T, sizes, bordered=True)
+    return Span(np.array([[a], [b]]), images.T, np.array([size, goal]), bordered=True)
