@@ -8,8 +8,8 @@ be installed, pure Python packages may lie in a folder on PYTHONPATH:
 Random games need gmpy2 besides, which computes losses in 400 bits.
 
 Times are medians of 20 after a warm-up of 0.3 s; a time counts only if its answer is certified.
-Short ones depend on the host, whose speed changes from minute to minute where others use it too: how
-long a loop of 20,000 steps in Python takes, before and after a job, stands beside its times.
+Short ones depend on the host, whose speed changes from minute to minute where others use it too:
+how long a loop of 20,000 steps in Python takes, before and after a job, stands beside its times.
 """
 
 from __future__ import annotations
