@@ -20,6 +20,7 @@ from spgls.population import phi, solve_population
 from spgls.reduction import KrylovSpace, reduce_krylov, reduce_spectral
 from spgls.reduction.data import GameData
 from spgls.solvers import GLTR, Controls, Krylov
+from spgls.solvers.iterative import images
 from spgls.solvers.iterative.images import MeasuredSpace
 from spgls.solvers.iterative.iterate import sphere_problem
 from spgls.solvers.iterative.lanczos import lanczos
@@ -683,3 +684,47 @@ def test_goals_that_are_unknown_take_no_plane():
     assert on_the_plane(problem, space, np.inf) is None
     assert space.steps == 0
     assert not problem.targets.knows_goals
+
+
+def test_products_that_are_too_large_to_keep_take_no_plane(monkeypatch):
+    monkeypatch.setattr(images, "_BYTES", 100)
+    X, y, z = paper_data(60, 30)
+    found = solve(OneRead(X), y, z, 0.1, tol=1e-3, solver=Krylov(width=1))
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "z", "gamma", "tol"),
+    [
+        # Numbers whose squares are none: on the plane, in the length of g, in a strength's unit.
+        (
+            1e55 * np.array([[-3, 2], [0, 3], [3, -1]]),
+            [0, 0, -1e50],
+            [-3e51, 1e51, -3e51],
+            1e92,
+            0.3,
+        ),
+        (
+            1e-8 * np.array([[1, 2], [3, 4], [5, 6]]),
+            [1e55, 2e55, 4e55],
+            [2e55, 2e55, 5e55],
+            1e245,
+            1e-9,
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [OneRead, np.asarray])
+def test_numbers_out_of_range_end_no_krylov_method(X, y, z, gamma, tol, kind):
+    found = solve(kind(X), np.array(y), np.array(z), gamma, tol=tol, solver=Krylov(width=1))
+    assert np.isfinite(found.coef).all()
+    assert not found.status.ok or found.certificate.relative_gap <= tol
+
+
+@pytest.mark.parametrize("solver", ["spectral", "krylov"])
+def test_strengths_whose_unit_has_no_square_end_in_a_status(solver):
+    rng = np.random.default_rng(0)
+    X, y = 6e7 * rng.normal(size=(6, 2)), 1e-150 * rng.normal(size=6)
+    found = solve(X, y, np.full(6, 1e-50), 1e-258, fit_intercept=True, solver=solver)
+    assert np.isfinite(found.coef).all()
+    assert not found.status.ok or found.certificate.relative_gap <= TOL

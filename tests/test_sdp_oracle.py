@@ -6,6 +6,8 @@ The lemma: the value of the game is the largest ``mu`` for which some ``lambda``
 
 from __future__ import annotations
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -24,12 +26,14 @@ def largest_mu(game: Game) -> tuple[float, float]:
     A, B, C = (np.outer(scale, scale) * part for part in sdp_matrices(game))
     mu, multiplier = cp.Variable(), cp.Variable()
     problem = cp.Problem(cp.Maximize(mu), [A - mu * B + multiplier * C >> 0])
-    problem.solve(
-        solver=cp.CLARABEL,
-        tol_gap_abs=1e-9,
-        tol_gap_rel=1e-9,
-        tol_feas=1e-9,
-    )
+    # On some machines the sharper tolerance is beyond the code's own rounding, and it says so; the
+    # other is a hundredth of what is compared.
+    for tol in (1e-9, 1e-8):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+            problem.solve(solver=cp.CLARABEL, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+        if problem.status == cp.OPTIMAL:
+            break
     assert problem.status == cp.OPTIMAL
     return float(mu.value), float(multiplier.value)
 

@@ -347,7 +347,7 @@ def reduce_triangle(
     same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
     corner = _square(triangle(rest))
     core, targets, tail = corner[:k, :k], corner[:k, k:], corner[k:, k:]
-    sigma, left, vectors, cut = _graded_svd(core, _HARDLY if layout.avoids_null else 0.0)
+    sigma, left, vectors, cut = _graded_svd(core, scale, _HARDLY if layout.avoids_null else 0.0)
     coordinates = left.T @ targets
     outside = np.vstack([targets - left @ coordinates, tail])
     # Coordinates below the rounding of their vector are zero, and lowest singular values that
@@ -582,25 +582,27 @@ def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int,
     return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank, cut
 
 
-def _graded_svd(core: Array, hardly: float) -> tuple[Vector, Array, Array, float]:
+def _graded_svd(core: Array, lengths: Vector, hardly: float) -> tuple[Vector, Array, Array, float]:
     """Singular values and vectors, accurate for columns of very different scale.
 
     Also what was cut off of the columns, relative to their lengths. Columns of which less than
     ``hardly`` would be left beside the others count as dependent.
 
-    The rank is decided on columns of unit length; preconditioned Jacobi then gives even the
+    The rank is decided on columns that were of unit length before anything was projected away:
+    rounding is in units of that, however little is left. Preconditioned Jacobi then gives even the
     smallest singular values to high relative accuracy.
     """
     k = core.shape[0]
     if not core.any():
         return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0)), 0.0
-    norms = np.linalg.norm(core, axis=0)
-    unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+    unit = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
     q, r, pivot = qr(core * unit, pivoting=True, check_finite=False)
     diagonal = np.abs(np.diag(r))
-    rank = int((diagonal > max(8 * k * EPS, hardly) * diagonal[0]).sum())
+    rank = int((diagonal > max(8 * k * EPS, hardly * diagonal[0])).sum())
+    if rank == 0:
+        return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0)), float(np.linalg.norm(r))
     rows = np.empty((rank, k))
-    rows[:, pivot] = r[:rank] * norms[pivot]
+    rows[:, pivot] = r[:rank] * lengths[pivot]
     values, right, left, work, _, info = lapack.dgejsv(rows.T, joba=2, jobu=0, jobv=0, jobr=0)
     if info == 0:
         sigma = values * (work[0] / work[1])

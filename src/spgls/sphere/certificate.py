@@ -68,7 +68,8 @@ class Certificate:
     kkt_residual : float
         Norm of the residual of the optimality conditions, relative to their terms.
     kind : {"proved", "estimated"}
-        Whether the gap is proved to the tolerance asked for.
+        Whether the gap is certain. Estimated are those that rest on an eigenvalue which is very
+        likely, and those of a decomposition that miss the tolerance asked for.
     among : str
         Of which predictors this is said.
     """

@@ -12,7 +12,15 @@ from spgls.base.each import Each, any_of, choose, column, dots
 from spgls.base.types import EPS, Array, Vector
 from spgls.reduction.reduced import ReducedGame
 
-__all__ = ["Pole", "ScaledGame", "find_pole", "power_of_two", "scale_game", "scale_to_unit"]
+__all__ = [
+    "Pole",
+    "ScaledGame",
+    "find_pole",
+    "power_of_two",
+    "scale_game",
+    "scale_to_unit",
+    "strength_in_units",
+]
 
 _MAX_STEPS = 200
 #: A Newton step for h leaves an error below the square of its length, both over the distance.
@@ -57,11 +65,6 @@ class ScaledGame:
         slope, drift = self.p_e - self.p_y, self.game.zz - 2 * self.game.yz
         return 2 * np.sqrt(self.gamma * dots(slope, slope) + drift**2) / self.gamma
 
-    @property
-    def unit(self) -> float:
-        """What strengths are multiplied by in these units."""
-        return (self.sigma_max / self.length) ** 2
-
     def at(self, gamma: Each) -> ScaledGame:
         """The game for other strengths, in its units."""
         return replace(self, gamma=gamma)
@@ -94,25 +97,33 @@ def scale_to_unit(game: ReducedGame, gamma: Each, noise: float) -> ScaledGame:
     return scale_game(game, gamma, sigma_max, power_of_two(sqrt(game.yy + game.zz)), noise)
 
 
+def strength_in_units(gamma: Each, sigma_max: float, length: float) -> Each:
+    """A strength where singular values and labels have been divided by numbers.
+
+    One factor after the other: their square may be no number where the product is one.
+    """
+    ratio = sigma_max / length
+    return np.multiply(np.multiply(gamma, ratio), ratio)
+
+
 def scale_game(
     game: ReducedGame, gamma: Each, sigma_max: float, length: float, noise: float
 ) -> ScaledGame:
     """Divide singular values by ``sigma_max``, labels and goals by ``length``."""
-    size = length**2
     unit = ReducedGame(
         sigma=game.sigma / sigma_max,
         eta=game.eta / length,
         zeta=game.zeta / length,
-        r_yy=game.r_yy / size,
-        r_yz=game.r_yz / size,
-        r_zz=game.r_zz / size,
+        r_yy=game.r_yy / length / length,
+        r_yz=game.r_yz / length / length,
+        r_zz=game.r_zz / length / length,
         nullity=game.nullity,
     )
     # The last from the difference: close labels and goals subtract without error.
     p = unit.sigma * np.array([unit.zeta, unit.eta, unit.zeta - unit.eta])
     return ScaledGame(
         game=unit,
-        gamma=np.multiply(gamma, (sigma_max / length) ** 2),
+        gamma=strength_in_units(gamma, sigma_max, length),
         p=p,
         products=(p[:, None] * p).reshape(9, -1).T,
         noise=noise,

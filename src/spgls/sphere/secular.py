@@ -27,7 +27,7 @@ from spgls.sphere.point import (
     sphere_roots,
     unscaled,
 )
-from spgls.sphere.pole import Pole, ScaledGame, find_pole, scale_to_unit
+from spgls.sphere.pole import Pole, ScaledGame, find_pole, scale_to_unit, strength_in_units
 from spgls.sphere.special import find_at_pole, is_degenerate, solve_degenerate
 
 __all__ = ["solve_sphere", "solve_sphere_many"]
@@ -112,7 +112,7 @@ def _solve_alone(
     if problem is None:
         # Nothing to predict, or nothing that anyone could change: stay at zero.
         return SmallSolution(np.zeros(game.size), 0.0, 1.0, 0.0, 0.0, 0.0, game.yy, "unique", 0)
-    problem = problem.at(np.float64(gamma) * problem.unit)
+    problem = problem.at(strength_in_units(gamma, problem.sigma_max, problem.length))
     with np.errstate(all="ignore"):
         point = solve_degenerate(problem, tol)
         return _solve(problem)[()] if point is None else unscaled(point, problem)

@@ -56,7 +56,8 @@ class MeasuredSpace(KrylovSpace):
         self.bordered = bordered
         self._sizes: list[float] = []
         #: A line for each product.
-        self._images: Array | None = np.empty((_FIRST, len(starts)))
+        large = 8 * len(starts) > _BYTES
+        self._images: Array | None = None if large else np.empty((_FIRST, len(starts)))
         self._frame: tuple[int, Frame] | None = None
 
     def _multiply(self, V: Array) -> Array:
@@ -75,6 +76,11 @@ class MeasuredSpace(KrylovSpace):
                 self._images[len(self._sizes)] = w
                 self._sizes.append(sqrt(max(dot(v, w), 0.0)))
         return W
+
+    @property
+    def keeps(self) -> bool:
+        """Whether products are kept so far."""
+        return self._images is not None
 
     @property
     def kept(self) -> bool:

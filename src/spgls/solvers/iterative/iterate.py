@@ -202,8 +202,8 @@ def sphere_problem(data: GameData, gamma: float, *, ahead: bool = False) -> Sphe
             squares = data.target_squares
             all_of_it = Targets(data.projected, targets, squares=squares, begun=begun, alone=ahead)
             problem = SphereProblem(all_of_it, gamma)
-        # A length that is finite says that of all entries.
-        length = problem.slope
+            # A length that is finite says that of all entries.
+            length = problem.slope
         data.check_finite(np.asarray(length) if isfinite(length) else problem.g)
     except BaseException:
         if begun is not None:

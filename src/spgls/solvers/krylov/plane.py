@@ -23,6 +23,8 @@ __all__ = ["on_the_plane"]
 
 #: Squared length that a first column must have beside its last entry.
 _APART = 1e-6
+#: Numbers below this have squares.
+_LARGE = 1e150
 #: Roundings of a squared residual that was added up from inner products.
 _ULPS = 64
 
@@ -39,7 +41,7 @@ def on_the_plane(problem: SphereProblem, space: MeasuredSpace, aim: float) -> It
     aim : float
         The gap that is small enough.
     """
-    if not problem.targets.knows_goals:
+    if not (problem.targets.knows_goals and space.keeps):
         return None
     # What needs no product comes first: it may be under way.
     start, p_z, half, last = problem.g, problem.p_z, sqrt(problem.gamma) / 4.0, problem.zz / 4.0
@@ -61,7 +63,7 @@ def on_the_plane(problem: SphereProblem, space: MeasuredSpace, aim: float) -> It
     root = sqrt(apart)
     corner = (beyond - end * along) / root
     far = (last - 2.0 * end * beyond + end * end * along) / apart
-    if corner == 0.0:
+    if not 0.0 < abs(corner) < _LARGE or not along + abs(far) < _LARGE:
         return None
     (one, two), multiplier = solve_tridiagonal(
         np.array([along, far]), np.array([corner]), problem.slope
