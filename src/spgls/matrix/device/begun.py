@@ -1,16 +1,17 @@
 """The first steps of a Krylov method in one go: the device never waits for the host.
 
 Products with both targets are queued at once, then the start of the space, its product, the next
-column, its product; each stage is one graph where the same was queued before. The host takes the
-columns that the device has multiplied, so each product is that of the column as it is stored.
-Nearly every game takes two products, unless its tolerance is a loose one; the second product of
-large data waits until it is asked for.
+column, its product, and so on for as many as nearly every game takes; each stage is one graph where
+the same was queued before. The host takes the columns that the device has multiplied, so each
+product is that of the column as it is stored. With a loose tolerance fewer will do: products of
+large data but the first wait until they are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import c_int, c_longlong, c_void_p
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from spgls.base.cached import cached_property
@@ -27,8 +28,8 @@ __all__ = ["Ahead", "Products", "can_begin"]
 #: Threads of the kernel that makes columns, entries of each, and how far apart columns of host and
 #: device may be.
 _THREADS, _ENTRIES, _SAME = 1024, 40, 1e-9
-#: Columns of the space that are begun, and factors of the start and of the matrix.
-_COLUMNS, _FACTORS = 2, 8
+#: Factors of the start and of the matrix.
+_FACTORS = 8
 #: Bytes that take longer to read than the host takes to ask for them.
 _LARGE = 2**32
 
@@ -68,6 +69,11 @@ class Products(Protocol):
     @property
     def second_at(self) -> tuple[int, int]:
         """Where numbers of the second target begin in ``A'u``, and how far apart they are."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """How many columns of a space are begun."""
         ...
 
     @property
@@ -118,7 +124,7 @@ class Ahead:
     def __init__(self, products: Products, u: Array) -> None:
         self._products, self._next = products, 0
         self._told: Bordered | None = None
-        self._cuda, self._n = products.cuda, products.shape[1]
+        self._cuda, self._n, self._columns = products.cuda, products.shape[1], products.columns
         self._cuda.enter()
         self._room, self._open, self._over = self._cuda.take_room(), True, False
         self._start(u)
@@ -154,20 +160,20 @@ class Ahead:
     def product(self, told: Bordered, v: Vector) -> Vector | None:
         """``H v``, and ``v`` as it was multiplied."""
         i = self._next
-        if i == _COLUMNS or told != self._told:
+        if i == self._columns or told != self._told:
             return None
         if i == 0:
             self._room.wait(1)
         column = self._column(2 * i)
-        self._next = _COLUMNS
+        self._next = self._columns
         # A column that is not a number is not the same.
         apart = column - v
         if not dot(apart, apart) <= _SAME**2:
             return None
-        if i == 1:
-            if self._last < 2:
-                self._queue(2, self._multiply_again)
-            self._finish()
+        if i > 0:
+            if self._last == i:
+                self._queue(i + 1, partial(self._multiply, i))
+            self._room.wait(i + 1)
         self._next = i + 1
         v[:] = column
         return self._column(2 * i + 1)
@@ -195,7 +201,7 @@ class Ahead:
     def _start(self, u: Array) -> None:
         """Queue products with targets; numbers on both sides: sums, columns and products, rows."""
         n, products, cuda = self._n, self._products, self._cuda
-        shown = 3 * n + 2 * _COLUMNS * (n + 1)
+        shown = 3 * n + 2 * self._columns * (n + 1)
         there = lines_there(u, products.place)
         rows = 0 if there is not None else u.size
         host, self._numbers = self._room.pinned(shown + rows + _FACTORS)
@@ -219,23 +225,20 @@ class Ahead:
         """Queue the first columns of the space, and their products."""
         begin = told.first, told.second, 0.0, told.last
         self._numbers[-_FACTORS:] = *begin, told.scale, told.border, told.border, told.corner
-        self._queue(1, self._multiply)
-        if self._products.nbytes < _LARGE:
-            self._queue(2, self._multiply_again)
+        for i in range(self._columns if self._products.nbytes < _LARGE else 1):
+            self._queue(i + 1, partial(self._multiply, i))
 
-    def _multiply(self, stream: int) -> None:
+    def _multiply(self, i: int, stream: int) -> None:
+        """Queue the product of a column, and the column that follows unless it is the last."""
         products, at = self._products, self._places
-        step = c_int(products.second_at[1])
-        q0, h0, q1 = map(self._there, range(3))
-        self._column_of(stream, 0, (c_void_p(at.device), step), None, 0, None, q0)
-        products.start_next(q0, at.fused + 8 * self._n, at.fused, stream)
-        self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q0, 1, h0, q1)
-
-    def _multiply_again(self, stream: int) -> None:
-        products, at = self._products, self._places
-        q1, h1 = map(self._there, (2, 3))
-        products.start_next(q1, at.fused + 8 * self._n, at.fused, stream)
-        self._column_of(stream, 1, (c_void_p(at.fused), c_int(1)), q1, 0, h1, None)
+        column, image = self._there(2 * i), self._there(2 * i + 1)
+        if i == 0:
+            targets = c_void_p(at.device), c_int(products.second_at[1])
+            self._column_of(stream, 0, targets, None, 0, None, column)
+        products.start_next(column, at.fused + 8 * self._n, at.fused, stream)
+        made, last = (c_void_p(at.fused), c_int(1)), i + 1 == self._columns
+        count, following = (0, None) if last else (i + 1, self._there(2 * i + 2))
+        self._column_of(stream, 1, made, column, count, image, following)
 
     def _queue(self, stage: int, queue: Callable[[int], None], more: tuple[int, ...] = ()) -> None:
         stream = self._products.stream

@@ -24,7 +24,7 @@ __all__ = ["Cuda", "Kernel", "Room", "cuda_of"]
 _MULTIPROCESSORS, _SHARED_MEMORY, _MAJOR, _MINOR = 16, 97, 75, 76
 _DYNAMIC_SHARED = 8
 #: Milestones of work that goes on, and how events are made that nobody reads a time from.
-_EVENTS, _NO_TIMING = 3, 2
+_EVENTS, _NO_TIMING = 4, 2
 _Pointer = c_void_p
 #: What the driver's functions take, where ctypes would take numbers for shorter ones.
 _TYPES: dict[str, list[Any]] = {

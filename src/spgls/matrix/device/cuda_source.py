@@ -385,9 +385,10 @@ __device__ __forceinline__ double total(double x, double* room) {
 }
 
 // image = [first made + second r[n] p; border p'r + corner r[n]], without r where there is none.
-// The four factors are read where the host has written them, so that the same work can be queued
-// again. Entries of made and of p are so far apart; image and next are written so far away too,
-// where the host reads them, and left out where there is no place for them.
+// Between the columns that the next one is orthogonal to are their products. The four factors are
+// read where the host has written them, so that the same work can be queued again. Entries of made
+// and of p are so far apart; image and next are written so far away too, where the host reads them,
+// and left out where there is no place for them.
 extern "C" __global__ void __launch_bounds__(THREADS) next_column(
     const volatile double* factors, const double* made, int made_step, const double* p, int p_step,
     const double* r, int n, const double* held, int k, double* image, double* next,
@@ -420,7 +421,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) next_column(
     if (!next) return;
     for (int turn = 0; turn < 2; turn++)
         for (int q = 0; q < k; q++) {
-            const double* column = held + (long long)q * (n + 1);
+            const double* column = held + 2LL * q * (n + 1);
             double sum = 0.0;
             #pragma unroll
             for (int e = 0; e < ENTRIES; e++) {

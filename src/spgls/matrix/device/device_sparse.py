@@ -365,6 +365,11 @@ class _SparseProducts:
         return 1, 2
 
     @property
+    def columns(self) -> int:
+        """Three: sparse games take more products than dense ones."""
+        return 3
+
+    @property
     def nbytes(self) -> int:
         """Bytes that a product reads."""
         entries, columns = self._rows.entries, self._rows.columns
