@@ -249,7 +249,7 @@ class Auto:
 
         On large data before there is a plan: it is made while the data is being read.
         """
-        if min(data.matrix.shape) >= _BEGUN:
+        if hasattr(data.matrix, "begin_krylov") and min(data.matrix.shape) >= _BEGUN:
             _ITERATIVE.begin_early(data, gamma)
             _plan(data, 1, mixed=False)
             return
