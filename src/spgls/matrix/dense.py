@@ -217,7 +217,7 @@ class DenseMatrix(InMemory):
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""
-        count = typical_length(self.shape[0])
+        count = typical_length(*self.shape)
         if weight is None:
             first = self.values[:count]
         else:

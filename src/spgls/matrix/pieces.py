@@ -29,6 +29,8 @@ __all__ = [
 BLOCK_BYTES = 4 * 2**20
 #: A block that is read twice should still be in cache the second time.
 CACHE_BYTES = 2**20
+#: Entries whose mean costs no time.
+_TYPICAL = 2**21
 #: Rows of which second moments are formed at a time, at most; then these are added up.
 MOMENT_ROWS = 800
 
@@ -56,9 +58,12 @@ def sum_length(rows: int) -> int:
     return 8 * max(32, round(1.875 * sqrt(rows)))
 
 
-def typical_length(rows: int) -> int:
-    """Rows whose mean stands in for that of so many: more of many, whose sums cost more digits."""
-    return min(max(rows // 256, 256), 4096)
+def typical_length(rows: int, columns: int) -> int:
+    """Rows whose mean stands in for that of so many: what it is off by is paid for as rounding.
+
+    More of many, whose sums cost more digits, and of short ones, which cost no time.
+    """
+    return min(rows, max(rows // 256, _TYPICAL // columns, 256), 4096)
 
 
 def in_pieces(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]], length: int) -> Array:

@@ -320,7 +320,8 @@ def reduce_triangle(
     factor = _square(triangle(rows[:, order]))
     after, means = np.empty(n + 2), np.zeros(n + 2)
     after[order[lead:]] = np.linalg.norm(factor[:, lead:], axis=0)
-    kappa = kappa_of_factor(count, n)
+    # Columns of zeros stay so, and have no part in the rounding of others.
+    kappa = kappa_of_factor(count, int(np.count_nonzero(after[:n])))
     if account is not None:
         after += account.kappa / kappa * account.sizes[: n + 2]
     if lead:
@@ -585,7 +586,7 @@ def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int,
 def _graded_svd(core: Array, lengths: Vector, hardly: float) -> tuple[Vector, Array, Array, float]:
     """Singular values and vectors, accurate for columns of very different scale.
 
-    Also what was cut off of the columns, relative to their lengths. Columns of which less than
+    Also what was cut off of each column at most, relative to its length. Columns of which less than
     ``hardly`` would be left beside the others count as dependent.
 
     The rank is decided on columns that were of unit length before anything was projected away:
@@ -600,7 +601,7 @@ def _graded_svd(core: Array, lengths: Vector, hardly: float) -> tuple[Vector, Ar
     diagonal = np.abs(np.diag(r))
     rank = int((diagonal > max(8 * k * EPS, hardly * diagonal[0])).sum())
     if rank == 0:
-        return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0)), float(np.linalg.norm(r))
+        return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0)), _longest(r)
     rows = np.empty((rank, k))
     rows[:, pivot] = r[:rank] * lengths[pivot]
     values, right, left, work, _, info = lapack.dgejsv(rows.T, joba=2, jobu=0, jobv=0, jobr=0)
@@ -611,9 +612,14 @@ def _graded_svd(core: Array, lengths: Vector, hardly: float) -> tuple[Vector, Ar
         left_t, sigma, right_t = svd(rows, full_matrices=False, check_finite=False)
         left, right = left_t, right_t.T
     kept = sigma > 0.0
-    cut = float(np.linalg.norm(r[rank:, rank:])) if rank < k else 0.0
+    cut = _longest(r[rank:, rank:])
     if hardly > 0.0 and cut > 8 * k * EPS:
         # What these directions show beside the columns that stand for them.
         left, sigma, turn = svd(core @ right, full_matrices=False, check_finite=False)
         return sigma, left, right @ turn.T, 0.0
     return sigma[kept], (q[:, :rank] @ left)[:, kept], right[:, kept], cut
+
+
+def _longest(columns: Array) -> float:
+    """Length of the longest column."""
+    return float(np.linalg.norm(columns, axis=0).max(initial=0.0))

@@ -30,6 +30,8 @@ __all__ = ["DeviceDense"]
 #: Bytes of working copies on the device: narrow data is widened, and means are subtracted, by
 #: pieces.
 _PIECE = 2**27
+#: Rows that count of which a typical one is made at least, if there are so many.
+_ENOUGH = 256
 
 
 class DeviceDense(OnDevice):
@@ -211,12 +213,12 @@ class DeviceDense(OnDevice):
 
     def typical_row(self, weight: Vector | None) -> Vector | None:
         """Mean of the first rows that count."""
-        count = min(typical_length(self.shape[0]), self.shape[0])
+        count = typical_length(*self.shape)
         first = self.values[:count, :]
         if weight is not None:
             # Among the first rows are enough of them, as a rule.
-            counted = np.flatnonzero(np.asarray(weight[: 16 * count]))
-            counted = counted if len(counted) >= count else np.flatnonzero(weight)
+            counted = np.flatnonzero(np.asarray(weight[:count]))
+            counted = counted if len(counted) >= min(count, _ENOUGH) else np.flatnonzero(weight)
             first = self._some(counted[:count])
         block = self._wide(first)
         both = self._get(self._xp.stack([self._xp.mean(block, axis=0), block[0, :]]))
