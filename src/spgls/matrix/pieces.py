@@ -63,7 +63,7 @@ def typical_length(rows: int, columns: int) -> int:
 
     More of many, whose sums cost more digits, and of short ones, which cost no time.
     """
-    return min(rows, max(rows // 256, _TYPICAL // columns, 256), 4096)
+    return min(rows, max(rows // 256, _TYPICAL // max(columns, 1), 256), 4096)
 
 
 def in_pieces(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]], length: int) -> Array:
