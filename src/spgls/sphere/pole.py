@@ -97,6 +97,7 @@ def scale_to_unit(game: ReducedGame, gamma: Each, noise: float) -> ScaledGame:
     return scale_game(game, gamma, sigma_max, power_of_two(sqrt(game.yy + game.zz)), noise)
 
 
+@np.errstate(all="ignore")
 def strength_in_units(gamma: Each, sigma_max: float, length: float) -> Each:
     """A strength where singular values and labels have been divided by numbers.
 
