@@ -27,6 +27,8 @@ __all__ = ["ColumnReduction", "reduce_moments", "reduce_squares", "reduce_triang
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
+#: Directions are split where all weaker ones have this share of the data.
+_STEPS = 4.0 ** -np.arange(1.0, 28.0)
 #: Of columns of unit length, what less than this is left of beside the others is avoided, if asked.
 _HARDLY = 1e-6
 
@@ -115,11 +117,11 @@ def reduce_moments(
         return None
     sizes = Sizes.from_moments(moment[n:, n:], origin)
     if account is None:
-        summed, own = np.sqrt(np.diag(moment)), max(kappa_of_sums(rows), one_by_one)
+        summed, added = np.sqrt(np.diag(moment)), max(kappa_of_sums(rows), one_by_one)
     else:
         # Once as the moments are, and once more where entries of no more than that are dropped.
-        summed, own = _less_ones(layout, moment, account), 2 * account.kappa
-        if not _free_is_certain(layout, moment, summed, own):
+        summed, added = _less_ones(layout, moment, account), 2 * account.kappa
+        if not _free_is_certain(layout, moment, summed, added):
             return None
     scale = summed[:n]
     raw = origin.column_sizes(scale, sizes.weight)
@@ -136,7 +138,8 @@ def reduce_moments(
     if account is None and layout.fit_intercept:
         # What ones explain is a square of sums, each with the rounding of its own.
         wrong = wrong + np.abs(moment[-1, : n + 2]) / np.sqrt(moment[-1, -1])
-    reach = sizes_with_free(layout, wrong, free_map)
+    own, size_y, size_z = sizes_with_free(layout, wrong, free_map)
+    reach = float(np.linalg.norm(own))
     blur = layout.blur(scale)
     scale = scale[layout.changeable]
     if layout.price is not None:
@@ -163,12 +166,10 @@ def reduce_moments(
         zeta = eta
     gap = float(kept[k, k] - 2 * kept[k, k + 1] + kept[k + 1, k + 1])
     nullity = 0 if layout.avoids_null else k - len(sigma)
-    kappa = kappa_of(0, n) + own + 4 * k * EPS * (nullity > 0)
+    kappa = kappa_of(0, n) + added + 4 * k * EPS * (nullity > 0)
     # What was subtracted leaves eigenvalues that no data has.
-    kappa += max(0.0, -lowest - cut) / reach[0] ** 2 if reach[0] else 0.0
-    least = 0.0
-    if len(sigma) and nullity == 0:
-        least = max(0.0, float(d[0]) / reach[0] ** 2 - kappa) ** 0.5
+    kappa += max(0.0, -lowest - cut) / reach**2 if reach else 0.0
+    least = float(sigma[0]) / reach if len(sigma) and nullity == 0 else 0.0
     r_yy, r_zz = float(kept[k, k] - eta.dot(eta)), float(kept[k + 1, k + 1] - zeta.dot(zeta))
     game = ReducedGame(
         sigma=sigma,
@@ -182,10 +183,10 @@ def reduce_moments(
         rounding=Rounding(
             kind="squared",
             kappa=kappa,
-            reach=reach[0],
-            y=reach[1],
+            reach=reach,
+            y=size_y,
             # Labels less goals are then a share of the labels, and so is their error.
-            z=0.0 if origin.same else reach[2],
+            z=0.0 if origin.same else size_z,
             tail_y=float(tail[0]),
             tail_z=float(tail[1]),
             least=least,
@@ -239,7 +240,8 @@ def reduce_squares(
         kind="squared",
         kappa=kappa,
         # As many directions as rows prove nothing where the rows are not these.
-        least=0.0 if game.nullity else max(0.0, own.least**2 - kappa) ** 0.5,
+        least=0.0 if game.nullity else own.certain,
+        splits=(),
         slack=own.slack if certain else np.inf,
     )
     return replace(found, game=replace(game, rounding=rounding), squared=True)
@@ -271,8 +273,8 @@ def _free_is_certain(layout: Layout, moment: Array, sizes: Vector, kappa: float)
     return lowest > 8 * len(unit) * kappa
 
 
-def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[float, float, float]:
-    """Sizes of priced data, labels and goals, each with what was subtracted from it.
+def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[Vector, float, float]:
+    """Sizes of priced columns, labels and goals, each with what was subtracted from it.
 
     A column less its fit on the immutable ones has the rounding of both.
     """
@@ -283,8 +285,7 @@ def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[flo
     if len(layout.immutable):
         own = own + sizes[layout.immutable].dot(np.abs(free_map))
     y, z = own[-2:].tolist()
-    data = own[:-2]
-    return float(data.dot(data)) ** 0.5, y, z
+    return own[:-2], y, z
 
 
 def reduce_triangle(
@@ -369,8 +370,8 @@ def reduce_triangle(
     gap = np.concatenate([coordinates, outside]) @ [1.0, -1.0]
     left_over, snapped = remainders(outside, norms)
     kappa += cut + free_cut
-    reach, size_y, size_z = sizes_with_free(layout, after, free_map)
-    reach = float(np.hypot(reach, lost / kappa))
+    own, size_y, size_z = sizes_with_free(layout, after, free_map)
+    reach = float(np.hypot(np.linalg.norm(own), lost / kappa))
     size_y, size_z = (np.array([size_y, size_z]) + zeroed / kappa).tolist()
     short = rank < np.count_nonzero(after[free]) or len(sigma) < np.count_nonzero(scale)
     free_rows = all_rows = count
@@ -390,7 +391,6 @@ def reduce_triangle(
         # As many directions as there are rows: predictions are then what they may be, and only
         # the norm that they take is in doubt.
         least = float(sigma.min()) / reach / 2
-    least = max(0.0, least - kappa)
     if origin.same:
         # Labels less goals are a share of the labels, and so is their error.
         size_z = 0.0
@@ -410,6 +410,7 @@ def reduce_triangle(
             y=size_y,
             z=size_z,
             least=least,
+            splits=_splits(own, vectors, sigma, lost / kappa, all_shown=layout.avoids_null),
             # Immutable columns are free: where rounding decides their rank, nothing is certain.
             slack=snapped + origin.slack(sizes.centred_y) if certain else np.inf,
         ).blurred(layout.blur(after[:n])),
@@ -519,6 +520,32 @@ def _least_shown(sizes: Vector, vectors: Array, sigma: Vector, reach: float) -> 
     each = np.linalg.norm(sizes[:, None] * vectors / sigma, axis=1)
     more = max(1.0, reach / float(np.linalg.norm(sizes)))
     return float(max(1.0 / (float(each.sum()) * more), float(sigma.min()) / reach))
+
+
+def _splits(
+    sizes: Vector, vectors: Array, sigma: Vector, lost: float, *, all_shown: bool
+) -> tuple[tuple[float, float], ...]:
+    """Ways to bound coefficients by predictions in some directions, by the norm in all others.
+
+    See :class:`Rounding`. The others include those that the data does not show, unless nobody may
+    go there.
+    """
+    k, order = len(sizes), np.argsort(-sigma)
+    along = sizes[:, None] * vectors[:, order]
+    strong = np.sqrt(np.cumsum(np.square(along / sigma[order]), axis=1)).sum(axis=0)
+    behind = np.zeros(along.shape)
+    behind[:, :-1] = np.cumsum(np.square(along[:, :0:-1]), axis=1)[:, ::-1]
+    if len(sigma) < k and not all_shown:
+        hidden = np.eye(k) - vectors @ vectors.T
+        behind += np.square(sizes * np.linalg.norm(hidden, axis=1))[:, None]
+    # Singular vectors are orthogonal but for rounding.
+    turned = 8 * k * EPS * float(sizes.sum())
+    reach = float(np.linalg.norm(sizes))
+    weak = np.minimum(np.sqrt(behind).sum(axis=0), reach) + lost + turned
+    few = np.searchsorted(-weak, -reach * _STEPS)
+    return tuple(
+        (float(1.0 / strong[i]), float(weak[i])) for i in sorted({*few.tolist()}) if i < len(sigma)
+    )
 
 
 def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) -> float:

@@ -14,9 +14,10 @@ as null space have kept a right-hand side, which explains at most its square ove
 column. Errors are then wrong by ``delta = kappa (W + b)`` in length, and the loss of whoever does
 better than ``upper`` by ``2 delta sqrt(upper) + delta^2``.
 
-*Full rank.* For whoever does better than ``upper``, ``W`` is at most ``(sqrt(upper) + b)/least``
-too, where ``least`` times the sum of coefficients, each by the size of its column, is never more
-than what is predicted.
+*Directions that show.* ``W`` stands for the sum of coefficients, each by the size of its column. In
+some directions it is at most what is predicted over a number, ``least``, and whoever does better
+than ``upper`` predicts no more than ``sqrt(upper) + b``. In the others it is at most ``weak`` times
+the norm. So ``W <= (sqrt(upper) + b)/least + weak sqrt(tau)``, however the directions are split.
 
 *Kernel matrix.* With ``e = kappa F^2`` the bound at a multiplier ``nu > 0`` loses the share
 ``e/nu`` of itself.
@@ -27,7 +28,7 @@ those and for no others. Proofs are in ``docs/proofs.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 from typing import Any, Literal, NamedTuple
@@ -35,14 +36,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from spgls.base.each import choose
-from spgls.base.types import EPS
+from spgls.base.types import EPS, Vector
 
 __all__ = ["Charge", "Rounding", "kappa_of", "kappa_of_factor", "kappa_of_sums"]
 
-#: Where norms have less to say than this share of labels and goals, it does not matter how much.
+#: Where norms have less to say than this share of the rest, it does not matter how much.
 _THIN = 1e-3
 #: Columns that are wrong by so much of their lengths prove nothing.
 _HOPELESS = 1e-4
+#: Norms are no larger than the root of this where they are compared with something.
+_FAR = 1e300
 
 
 def kappa_of(rows: int, columns: int) -> float:
@@ -83,13 +86,13 @@ class Rounding:
     tail_y, tail_z : float
         Squared data: norms of the right-hand sides in directions that were cut off.
     least : float
-        As above, of squared data the root of the smallest eigenvalue that is certain, over ``F``;
-        zero if it is not known.
+        As above for all directions together, in the computed game; zero if it is not known.
+    splits : tuple of pairs
+        Triangular factor: ``least`` of some of the directions and ``weak`` of all others.
     slack : float
         What else was done to the loss, at most.
-    worth : float
-        How many times smaller predictions must be by the norm than by the loss for a charge that
-        grows with the norm to be preferred to one that does not.
+    bounded : bool
+        Whether only charges that do not grow with the norm are of interest.
     blur : float
         How wrong columns were before anything was computed, in units of their lengths.
     """
@@ -102,8 +105,9 @@ class Rounding:
     tail_y: float = 0.0
     tail_z: float = 0.0
     least: float = 0.0
+    splits: tuple[tuple[float, float], ...] = field(default=(), repr=False)
     slack: float = 0.0
-    worth: float = 1.0
+    bounded: bool = False
     blur: float = 0.0
 
     def blurred(self, blur: float) -> Rounding:
@@ -112,16 +116,18 @@ class Rounding:
             return self
         if not blur < _HOPELESS:
             return replace(self, slack=np.inf, least=0.0, blur=_HOPELESS)
-        if self.kind == "factor":
-            least = max(0.0, self.least - blur)
-            return replace(self, kappa=self.kappa + blur, least=least, blur=blur)
-        least = max(0.0, self.least**2 - 3 * blur) ** 0.5
-        return replace(self, kappa=self.kappa + 3 * blur, least=least, blur=blur)
+        more = blur if self.kind == "factor" else 3 * blur
+        return replace(self, kappa=self.kappa + more, blur=blur)
+
+    @cached_property
+    def certain(self) -> float:
+        """What is left of ``least`` in the true game."""
+        return self._certain(self.least)
 
     @cached_property
     def for_every_norm(self) -> Rounding:
         """The same, with charges that do not grow with the norm, where there are such."""
-        return replace(self, worth=np.inf) if self.least > 0.0 else self
+        return replace(self, bounded=True) if self.certain > 0.0 else self
 
     def scaled(self, sigma: float, length: float) -> Rounding:
         """The same where data is divided by ``sigma``, labels and goals by ``length``."""
@@ -132,6 +138,7 @@ class Rounding:
             z=self.z / length,
             tail_y=self.tail_y / (sigma * length),
             tail_z=self.tail_z / (sigma * length),
+            splits=tuple((least, weak / sigma) for least, weak in self.splits),
             slack=self.slack / length**2,
         )
 
@@ -220,34 +227,64 @@ class Rounding:
         if self.kind == "kernel":
             share = choose(nu > 0.0, kappa * reach**2 / nu, np.inf + 0.0 * nu)
             return 0.0 * share, share * upper + self.slack, 0.0, 2 * kappa
-        # Products of the norm and of sizes are split where both are as large as here.
-        near, floor = reach * tau**0.5, _THIN * size
-        near = choose(near > floor, near, floor + 1e-300)
-        top = upper**0.5
+        # W is at most rate (top + size) + weak tau^(1/2), and with b at most q + near, where q is
+        # fixed + by size. Products of both are split where they are as large as here.
+        top, root = upper**0.5, np.minimum(tau, _FAR) ** 0.5
+        rate, weak = self._split(root / (top + size + 1e-300))
+        fixed, by, by_norm = choose(rate > 0.0, rate * top, 0.0 * rate), 1.0 + rate, weak > 0.0
+        q = fixed + by * size
+        near = np.maximum(weak * root, _THIN * q + 1e-300)
         if self.kind == "squared":
-            by_norm = kappa * (1.0 + size / near) * reach**2
-            norm = by_norm, 0.0, 0.0, kappa * (1.0 + near / (size + 1e-300))
+            norm, once, apart = kappa * weak * (weak + weak * q / near), 0.0, 0.0
+            square = kappa * (1.0 + by_norm * near / (q + 1e-300))
         else:
-            by_norm = kappa * reach**2 * (top / near + 2 * kappa)
-            norm = by_norm, kappa * top * near, 2 * kappa * top, 2 * kappa**2
-        slack = self.slack
-        if self.least == 0.0:
-            return norm[0], norm[1] + slack, norm[2], norm[3]
-        # For whoever does better than the bound, predictions are bounded, and so are their errors.
-        # That holds for every norm, so it is preferred where it costs little more here.
-        rate, fixed = 1.0 + 1.0 / self.least, top / self.least
-        if self.kind == "squared":
-            free = kappa * fixed**2, 2 * kappa * fixed * rate, kappa * rate**2
-        else:
-            rate, fixed = kappa * rate, kappa * fixed
-            free = fixed * (2 * top + fixed), 2 * rate * (top + fixed), rate**2
-        closer, zero = self.worth * near <= (top + size) / self.least, 0.0 * by_norm
+            square, once = kappa**2 * (1.0 + by_norm), kappa * top
+            norm, apart = weak**2 * (once / near + square), by_norm * once * near
         return (
-            choose(closer, by_norm, zero),
-            choose(closer, norm[1] + zero, free[0] + zero) + slack,
-            choose(closer, norm[2] + zero, free[1] + zero),
-            choose(closer, norm[3] + zero, free[2] + zero),
+            norm,
+            apart + fixed * (2 * once + square * fixed) + self.slack,
+            2 * by * (once + square * fixed),
+            square * by**2,
         )
+
+    def _split(self, ratio: Any) -> tuple[Any, Any]:
+        """The best split of the directions, as a ``rate`` and ``weak``.
+
+        For the root of ``tau``, over that of ``upper`` and ``b``.
+        """
+        rate, weak, turns = self._ways
+        best = turns.searchsorted(ratio)
+        return rate[best], weak[best]
+
+    @cached_property
+    def _ways(self) -> tuple[Vector, Vector, Vector]:
+        """Splits of which each is best up to some ratio, and these ratios."""
+        split = [(0.0, self.reach)]
+        for least, weak in self.splits:
+            certain = self._certain(least)
+            # What is wrong with predictions is part of what is bounded by them.
+            if certain > least / 2:
+                split.append((1.0 / certain, weak * (least / certain)))
+        if self.certain > 0.0:
+            split.append((1.0 / self.certain, 0.0))
+        if self.bounded:
+            split = split[-1:]
+        kept, turns = split[:1], [-np.inf]
+        for rate, weak in split[1:]:
+            if not weak < kept[-1][1]:
+                continue
+            while not (turn := (rate - kept[-1][0]) / (kept[-1][1] - weak)) > turns[-1]:
+                del kept[-1], turns[-1]
+            kept.append((rate, weak))
+            turns.append(turn)
+        rates, weaks = np.array(kept).T
+        return rates, weaks, np.array(turns[1:])
+
+    def _certain(self, least: float) -> float:
+        """What is left in the true game of something that bounds coefficients by predictions."""
+        if self.kind == "squared":
+            return max(0.0, least**2 - self.kappa) ** 0.5
+        return max(0.0, least - self.kappa)
 
     def proved_lowest(self, lowest: float) -> float:
         """What is certain of the smallest eigenvalue of the squared data, by its computed value."""
@@ -255,5 +292,5 @@ class Rounding:
             return max(0.0, lowest - self.kappa * self.reach**2)
         if self.kind == "kernel":
             return 0.0
-        share = 1.0 - self.kappa / self.least if self.least > self.kappa else 0.0
+        share = 1.0 - self.kappa / self.certain if self.certain > self.kappa else 0.0
         return max(share * sqrt(lowest), sqrt(lowest) - self.kappa * self.reach, 0.0) ** 2

@@ -187,12 +187,10 @@ def _finish(
     gap = targets[:, 0] - targets[:, 1]
     avoids = data.layout.avoids_null
     if avoids and len(sigma) and rounding.kind == "factor":
-        least = max(0.0, float(sigma.min()) / rounding.reach - rounding.kappa)
-        rounding = replace(rounding, least=least)
+        rounding = replace(rounding, least=float(sigma.min()) / rounding.reach)
     elif rounding.kind == "factor" and 0 < len(sigma) == len(targets) - data.free.rank:
         # As many directions as there are rows: only the norms of coefficients are in doubt.
-        least = max(0.0, float(sigma.min()) / rounding.reach / 2 - rounding.kappa)
-        rounding = replace(rounding, least=least)
+        rounding = replace(rounding, least=float(sigma.min()) / rounding.reach / 2)
     left_over, snapped = remainders(outside, before)
     lost = data.origin.slack(data.sizes.centred_y)
     game = ReducedGame(
