@@ -14,9 +14,13 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg.lapack import spotrf
 
-from spgls import GameStatistics, solve
+from spgls import GameStatistics, Population, solve
 from spgls.matrix import FreeColumns, SolvedProjection, as_matrix, positive, projection
+from spgls.population import solve_population
+from spgls.reduction.columns import reduce_triangle
 from spgls.reduction.data import GameData
+from spgls.reduction.layout import Layout
+from spgls.reduction.sums import Origin
 from spgls.solvers.iterative import curvature
 from spgls.solvers.iterative.by_products import Points, measure_span
 from spgls.solvers.iterative.images import Span
@@ -25,6 +29,7 @@ from spgls.solvers.iterative.prove import Prover
 from spgls.solvers.iterative.residual import Fresh
 from spgls.solvers.iterative.rulers import Rulers
 from spgls.solvers.krylov.matrices import matrices_at
+from spgls.sphere import dual_bound, solve_sphere
 
 #: Half an ulp of one in single precision.
 HALF_ULP = float(np.finfo(np.float32).eps) / 2
@@ -35,6 +40,136 @@ def amplify(fresh, size):
     rulers = replace(fresh.rulers, across=size, down=size)
     fresh.__dict__["rulers"] = rulers
     return rulers
+
+
+# Theorem 3a: coefficients bounded by predictions in some directions, by the norm in others
+
+
+def graded(rng, k):
+    """Columns of very different length, of which some nearly depend on others."""
+    near = rng.normal(size=(k, k)) * 10.0 ** rng.uniform(-9, 0, size=k)
+    return rng.normal(size=(k + 6, k)) @ near * 10.0 ** rng.uniform(-4, 4, size=k)
+
+
+def flattering(rng, sizes, V, sigma, strong):
+    """Coefficients that are large beside what they predict, or beside their norm."""
+    sign = rng.choice([-1.0, 1.0], size=len(sizes))
+    towards = V.T @ (sizes * sign)
+    yield V[:, :strong] @ (towards[:strong] / sigma[:strong] ** 2)
+    yield V[:, strong:] @ towards[strong:]
+    yield sizes * sign - V @ towards
+    yield V @ (towards / (sigma**2 + sigma[strong - 1] ** 2))
+
+
+@pytest.mark.parametrize("null", ["none", "use", "avoid"])
+def test_no_split_of_directions_forgets_a_coefficient(null):
+    """What bounds the sum of coefficients, each by the size of its column."""
+    rng, tight = np.random.default_rng(0), []
+    for _ in range(60):
+        k = int(rng.integers(2, 12))
+        X = graded(rng, k)
+        if null != "none":
+            short = np.argmin(np.linalg.norm(X, axis=0))
+            X[:, short - 1] = -2 * X[:, short]
+        rows = np.column_stack([X, rng.normal(size=(len(X), 2))])
+        layout = Layout(k, avoids_null=null == "avoid")
+        found = reduce_triangle(layout, rows.copy(), Origin(), len(X))
+        V, sigma = found.vectors, found.game.sigma
+        sizes, rounding = np.linalg.norm(X, axis=0), found.game.rounding
+        for least, weak in rounding.splits:
+            assert weak <= 1.001 * rounding.reach
+            for strong in range(1, len(sigma) + 1):
+                for v in flattering(rng, sizes, V, sigma, strong):
+                    v = v if null != "avoid" else V @ (V.T @ v)
+                    here = np.abs(v).dot(sizes)
+                    predicted = np.linalg.norm(X.astype(np.longdouble) @ v) + rounding.kappa * here
+                    bound = float(predicted) / least + weak * np.linalg.norm(v)
+                    assert bound >= here * (1 - 1e-9)
+                    tight.append(here / bound if bound else 0.0)
+    assert max(tight) > 0.5
+
+
+def test_what_was_taken_for_rounding_has_a_part_in_every_split():
+    """A column that the intercept explains, but for rounding of its mean."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([1e6 * rng.normal(size=20), 1e-12 * rng.normal(size=20)])
+    rows = np.column_stack([X, rng.normal(size=(20, 2)), np.ones(20)])
+    origin = Origin(np.array([0.0, 1e3]))
+    found = reduce_triangle(Layout(2, fit_intercept=True), rows, origin, 20)
+    rounding = found.game.rounding
+    lost = rounding.reach**2 - np.square(np.linalg.norm(X, axis=0)).sum()
+    assert len(found.game.sigma) == 1
+    assert lost > 0.0
+    assert min(weak for _, weak in rounding.splits) >= 0.99 * lost**0.5
+
+
+@pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4])
+@pytest.mark.parametrize("honest", [0.0, 0.5])
+def test_splits_pay_for_predictions_that_are_wrong(amplified, honest):
+    """Columns are wrong such that the best predictor loses more than it does in truth."""
+    rng, better = np.random.default_rng(2), 0
+    for _ in range(60):
+        k = int(rng.integers(2, 6))
+        m = k + 6
+        X = rng.normal(size=(m, k)) * 10.0 ** rng.uniform(-4, 0, size=k)
+        near = amplified * 10.0 ** rng.uniform(0, 3) * np.linalg.norm(X[:, 1])
+        X[:, 0] = X[:, 1] + near * rng.normal(size=m)
+        y = X @ (rng.normal(size=k) / np.linalg.norm(X, axis=0)) + 0.1 * rng.normal(size=m)
+        z = y + rng.normal(size=m)
+        gamma = 10.0 ** rng.uniform(0, 8)
+        people = Population([gamma, np.inf], [1 - honest, honest]) if honest else gamma
+        rows = np.column_stack([X, y, z])
+        true = reduce_triangle(Layout(k), rows.copy(), Origin(), m).game
+        best = solve(X, y, z, people, solver="spectral")
+        prediction = X @ best.coef
+        shares, alphas = [1.0], [best.alpha]
+        if honest:
+            shares, alphas = [1 - honest, honest], [best.coef @ best.coef / gamma, 0.0]
+        errors = sum(
+            f * ((prediction + a * z) / (1 + a) - y) / (1 + a)
+            for f, a in zip(shares, alphas, strict=True)
+        )
+        along = errors / np.linalg.norm(errors)
+        sizes = np.linalg.norm(X, axis=0) * np.sign(best.coef)
+        wrong = rows.copy()
+        wrong[:, :k] += amplified * np.outer(along, sizes)
+        game = reduce_triangle(Layout(k), wrong, Origin(), m).game
+        rounding = replace(game.rounding, kappa=game.rounding.kappa + amplified)
+        bounds = []
+        for splits in (rounding.splits, ()):
+            told = replace(game, rounding=replace(rounding, splits=splits))
+            if honest:
+                exact = solve_population(true, people.gammas, people.shares)
+                found = solve_population(told, people.gammas, people.shares, tol=2 * amplified)
+                upper, bound = found.upper, found.lower_bound
+            else:
+                exact, found = solve_sphere(true, gamma), solve_sphere(told, gamma)
+                upper = max(found.value, exact.value) * (1 + 1e-9)
+                bound = dual_bound(told, gamma, found, upper)
+            if exact.value <= upper:
+                assert bound <= exact.value * (1 + 1e-9) + 1e-13 * (true.yy + true.zz)
+            bounds.append(bound)
+        better += bounds[0] > bounds[1] + amplified * exact.value
+    assert better > 5
+
+
+@pytest.mark.parametrize("k", [5, 40])
+def test_what_the_data_hardly_shows_is_as_accurate(k):
+    """Where nobody may go along directions that hardly show, errors count column by column too."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        m = k + 20
+        X = rng.normal(size=(m, k)) * 10.0 ** rng.uniform(-9, 0, size=k)
+        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-11, -7) * rng.normal(size=m) * abs(X[:, 0]).max()
+        rows = np.column_stack([X, rng.normal(size=(m, 2))])
+        found = reduce_triangle(Layout(k, avoids_null=True), rows, Origin(), m)
+        V, sigma = found.vectors, found.game.sigma
+        assert len(sigma) == k - 1
+        shown = X.astype(np.longdouble) @ V
+        wrong = np.abs(shown.T @ shown - np.diag(sigma.astype(np.longdouble) ** 2))
+        sums = np.linalg.norm(X, axis=0) @ np.abs(V)
+        allowed = np.multiply.outer(sums, sigma)
+        assert (wrong <= found.game.rounding.kappa * (allowed + allowed.T)).all()
 
 
 # Theorem R3: squared data that is wrong

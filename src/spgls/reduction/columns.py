@@ -631,20 +631,25 @@ def _graded_svd(core: Array, lengths: Vector, hardly: float) -> tuple[Vector, Ar
         return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0)), _longest(r)
     rows = np.empty((rank, k))
     rows[:, pivot] = r[:rank] * lengths[pivot]
-    values, right, left, work, _, info = lapack.dgejsv(rows.T, joba=2, jobu=0, jobv=0, jobr=0)
-    if info == 0:
-        sigma = values * (work[0] / work[1])
-        right = right[:, :rank]
-    else:
-        left_t, sigma, right_t = svd(rows, full_matrices=False, check_finite=False)
-        left, right = left_t, right_t.T
-    kept = sigma > 0.0
+    right, sigma, left = _jacobi(rows.T)
     cut = _longest(r[rank:, rank:])
     if hardly > 0.0 and cut > 8 * k * EPS:
         # What these directions show beside the columns that stand for them.
-        left, sigma, turn = svd(core @ right, full_matrices=False, check_finite=False)
-        return sigma, left, right @ turn.T, 0.0
-    return sigma[kept], (q[:, :rank] @ left)[:, kept], right[:, kept], cut
+        left, sigma, turn = _jacobi(core @ right)
+        return sigma, left, right @ turn, 0.0
+    return sigma, q[:, :rank] @ left, right, cut
+
+
+def _jacobi(matrix: Array) -> tuple[Array, Vector, Array]:
+    """Singular vectors and values, less zeros, each wrong in units of its row and its column."""
+    values, left, right, work, _, info = lapack.dgejsv(matrix, joba=2, jobu=0, jobv=0, jobr=0)
+    if info == 0:
+        sigma = values * (work[0] / work[1])
+    else:
+        left, sigma, right_t = svd(matrix, full_matrices=False, check_finite=False)
+        right = right_t.T
+    kept = sigma > 0.0
+    return left[:, : len(sigma)][:, kept], sigma[kept], right[:, kept]
 
 
 def _longest(columns: Array) -> float:
