@@ -202,7 +202,7 @@ class Population:
     def honest(self) -> float:
         """Share of the honest providers."""
         pairs = zip(self.gammas, self.shares, strict=True)
-        return math.fsum(share for gamma, share in pairs if math.isinf(gamma))
+        return math.fsum([share for gamma, share in pairs if gamma == math.inf])
 
     def merged(self) -> Population:
         """The same people in the fewest groups: equal strengths together, empty groups dropped."""

@@ -22,12 +22,13 @@ class Reached:
     def __init__(self, groups: Groups, t: float) -> None:
         # Numbers, not arrays: groups are few.
         self._groups, self.t = groups, t
-        self.s, self.c = zip(*(left_by(t, gamma) for gamma in groups.gammas), strict=True)
-        self.a = self.k = self.u = 0.0
+        self.s, self.c = zip(*[left_by(t, gamma) for gamma in groups.gammas], strict=True)
+        a = k = u = 0.0
         for share, s, c in self.each():
-            self.a += share * s * s
-            self.u += share * s * c
-            self.k += share * c * c
+            a += share * s * s
+            u += share * s * c
+            k += share * c * c
+        self.a, self.k, self.u = a, k, u
 
     def each(self) -> Iterator[tuple[float, float, float]]:
         """Share, ``s`` and ``c`` of every group."""

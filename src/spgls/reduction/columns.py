@@ -139,7 +139,7 @@ def reduce_moments(
         # What ones explain is a square of sums, each with the rounding of its own.
         wrong = wrong + np.abs(moment[-1, : n + 2]) / np.sqrt(moment[-1, -1])
     own, size_y, size_z = sizes_with_free(layout, wrong, free_map)
-    reach = float(np.linalg.norm(own))
+    reach = float(own.dot(own)) ** 0.5
     blur = layout.blur(scale)
     scale = scale[layout.changeable]
     if layout.price is not None:

@@ -29,12 +29,12 @@ those and for no others. Proofs are in ``docs/proofs.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.each import choose
 from spgls.base.types import EPS, Vector
 
@@ -229,11 +229,12 @@ class Rounding:
             return 0.0 * share, share * upper + self.slack, 0.0, 2 * kappa
         # W is at most rate (top + size) + weak tau^(1/2), and with b at most q + near, where q is
         # fixed + by size. Products of both are split where they are as large as here.
-        top, root = upper**0.5, np.minimum(tau, _FAR) ** 0.5
+        top, root = upper**0.5, choose(tau < _FAR, tau, _FAR) ** 0.5
         rate, weak = self._split(root / (top + size + 1e-300))
         fixed, by, by_norm = choose(rate > 0.0, rate * top, 0.0 * rate), 1.0 + rate, weak > 0.0
         q = fixed + by * size
-        near = np.maximum(weak * root, _THIN * q + 1e-300)
+        near, floor = weak * root, _THIN * q + 1e-300
+        near = choose(near > floor, near, floor)
         if self.kind == "squared":
             norm, once, apart = kappa * weak * (weak + weak * q / near), 0.0, 0.0
             square = kappa * (1.0 + by_norm * near / (q + 1e-300))
@@ -283,7 +284,7 @@ class Rounding:
     def _certain(self, least: float) -> float:
         """What is left in the true game of something that bounds coefficients by predictions."""
         if self.kind == "squared":
-            return max(0.0, least**2 - self.kappa) ** 0.5
+            return sqrt(max(0.0, least**2 - self.kappa))
         return max(0.0, least - self.kappa)
 
     def proved_lowest(self, lowest: float) -> float:

@@ -177,35 +177,40 @@ def recover(
         clock.lap("recovery")
     else:
         measured = _on_rows(task, data, reduction, coef, reached, optima, rounding)
-    label_size, ridges = data.label_size, task.ridges.tolist()
+    label_size, unit = data.label_size, data.unit(game.yy)
+    among = SEEN if data.layout.avoids_null else EVERY
+    # Numbers of Python's own: an entry of an array takes as long as all that is done with it.
+    each = optima.nu, optima.bound, optima.upper, optima.slope, optima.steps, optima.ended
+    columns = [column.tolist() for column in (*each, *measured, rounding, task.ridges)]
+    numbers = zip(*columns, strict=True)
     predictors = np.ascontiguousarray(coef.T)
     solutions = []
-    for i, (who, at) in enumerate(zip(task.games, reached, strict=True)):
-        penalty = ridges[i] * at.t
-        nu = float(optima.nu[i])
+    for i, (who, at, row) in enumerate(zip(task.games, reached, numbers, strict=True)):
+        nu, bound, upper, slope, steps, ended, intercept, loss, error, hidden, ridge = row
+        penalty = ridge * at.t
         alpha: float | Vector
         if isinstance(who, Population):
             alpha, multiplier = at.t / np.array(who.gammas), at.a * nu
         else:
             alpha, multiplier = at.t / who, who * nu / 4
-        objective = float(measured.loss[i]) + penalty
+        objective = loss + penalty
         certificate = build_certificate(
             game,
             objective=objective,
-            bound=float(optima.bound[i]),
-            upper=float(optima.upper[i]),
-            kkt_residual=float(optima.slope[i]),
-            bound_rounding=0.0 if reduction.complete else float(rounding[i]),
-            objective_rounding=float(measured.rounding[i]) + 4 * EPS * penalty,
+            bound=bound,
+            upper=upper,
+            kkt_residual=slope,
+            bound_rounding=0.0 if reduction.complete else hidden,
+            objective_rounding=error + 4 * EPS * penalty,
             label_size=label_size,
-            unit=data.unit(game.yy),
+            unit=unit,
             tol=task.tol,
-            among=SEEN if data.layout.avoids_null else EVERY,
+            among=among,
         )
         solutions.append(
             Solution(
                 coef=predictors[i],
-                intercept=float(measured.intercept[i]),
+                intercept=intercept,
                 alpha=alpha,
                 multiplier=multiplier,
                 objective=objective,
@@ -214,11 +219,11 @@ def recover(
                     task.tol,
                     optima.outcome[i] if data.layout.count else "least squares",
                     representable=i not in lost and representable(game, at.t),
-                    otherwise=Status.INACCURATE if optima.ended[i] else Status.ITERATION_LIMIT,
+                    otherwise=Status.INACCURATE if ended else Status.ITERATION_LIMIT,
                 ),
                 solver=task.name,
                 certificate=certificate,
-                stats=clock.stats(int(optima.steps[i])),
+                stats=clock.stats(steps),
             )
         )
     return solutions, best
