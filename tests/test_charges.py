@@ -17,10 +17,10 @@ from scipy.linalg.lapack import spotrf
 from spgls import GameStatistics, Population, solve
 from spgls.matrix import FreeColumns, SolvedProjection, as_matrix, positive, projection
 from spgls.population import solve_population
-from spgls.reduction.columns import reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import Layout
 from spgls.reduction.sums import Origin
+from spgls.reduction.triangular import reduce_triangle
 from spgls.solvers.iterative import curvature
 from spgls.solvers.iterative.by_products import Points, measure_span
 from spgls.solvers.iterative.images import Span

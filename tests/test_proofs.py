@@ -25,12 +25,13 @@ from spgls.datasets import load_blog_feedback, load_residential_building
 from spgls.game.providers import priced_norm
 from spgls.population import solve_population
 from spgls.reduction import ReducedGame
-from spgls.reduction.columns import reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import Dependence, exact_dependence
 from spgls.reduction.layout import Layout
 from spgls.reduction.rounding import Rounding
+from spgls.reduction.second_moments import reduce_moments
 from spgls.reduction.sums import Origin
+from spgls.reduction.triangular import reduce_triangle
 from spgls.solvers import Spectral
 from spgls.sphere import build_certificate, dual_bound, solve_sphere
 

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 
 from spgls import solve
 from spgls.game.providers import priced_norm
-from spgls.reduction.columns import reduce_moments, reduce_triangle
 from spgls.reduction.data import GameData
 from spgls.reduction.exact import reduce_by_gram, reduce_by_qr
 from spgls.reduction.layout import Layout
+from spgls.reduction.second_moments import reduce_moments
 from spgls.reduction.sums import Origin, Sizes, triangle
+from spgls.reduction.triangular import reduce_triangle
 from spgls.sphere import solve_sphere
 
 inf = np.inf

@@ -19,16 +19,13 @@ from scipy.linalg.blas import dger
 from spgls.base.types import EPS, Array, Vector
 from spgls.matrix import Matrix, blocks_of, refuse_non_finite
 from spgls.matrix.squares import sum_rounding_one_by_one
-from spgls.reduction.columns import (
-    ColumnReduction,
-    reduce_moments,
-    reduce_squares,
-    reduce_triangle,
-)
+from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.coordinates import Coordinates
 from spgls.reduction.layout import Layout
 from spgls.reduction.rounding import kappa_of_factor, kappa_of_sums
+from spgls.reduction.second_moments import reduce_moments, reduce_squares
 from spgls.reduction.sums import Account, Origin, few_rows_with, triangle
+from spgls.reduction.triangular import reduce_triangle
 
 __all__ = ["Added", "Factor", "Moments"]
 

@@ -14,11 +14,13 @@ import numpy as np
 from spgls.base.types import Array
 from spgls.matrix import Matrix, few_rows_with
 from spgls.matrix.squares import sum_rounding_one_by_one
-from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
+from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import exact_dependence
 from spgls.reduction.reduction import Reduction, eigen
 from spgls.reduction.rows import reduce_rows_by_gram, reduce_rows_by_qr
+from spgls.reduction.second_moments import reduce_moments
+from spgls.reduction.triangular import reduce_triangle
 
 __all__ = ["Engine", "few_rows", "moment_of", "reduce_by_gram", "reduce_by_qr", "reduce_spectral"]
 

@@ -19,11 +19,13 @@ import numpy as np
 from spgls.base.types import Array, Vector
 from spgls.matrix import BlockedMatrix, Matrix, RowBlocks, block_length
 from spgls.matrix.squares import sum_rounding_one_by_one
-from spgls.reduction.columns import ColumnReduction, reduce_moments, reduce_triangle
+from spgls.reduction.columns import ColumnReduction
 from spgls.reduction.data import GameData
 from spgls.reduction.dependence import Dependence, exact_dependence
 from spgls.reduction.exact import Engine, few_rows, moment_of
+from spgls.reduction.second_moments import reduce_moments
 from spgls.reduction.sums import triangle
+from spgls.reduction.triangular import reduce_triangle
 
 __all__ = ["Pieces", "Split", "Splits", "cut_into_pieces"]
 
