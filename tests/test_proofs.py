@@ -358,16 +358,19 @@ def test_a_charge_is_no_less_than_at_any_norm(kind):
     """The quadratic in c, the line in tau and the charge itself agree on who pays what."""
     rng = np.random.default_rng(5)
     for _ in range(100):
-        sizes = 10.0 ** rng.uniform(-3, 3, size=3)
+        sizes, kappa = 10.0 ** rng.uniform(-3, 3, size=3), 10.0 ** rng.uniform(-15, -3)
         rounding = Rounding(
             kind=kind,
-            kappa=10.0 ** rng.uniform(-15, -3),
+            kappa=kappa,
             reach=sizes[0],
             y=sizes[1],
             z=sizes[2],
             least=float(rng.choice([0.0, 10.0 ** rng.uniform(-6, 0)])) if kind != "kernel" else 0.0,
             splits=tuple(
-                (10.0 ** rng.uniform(-6, 0), sizes[0] * 10.0 ** rng.uniform(-6, 0))
+                (
+                    float(rng.choice([2.5 * kappa, 10.0 ** rng.uniform(-6, 0)])),
+                    sizes[0] * 10.0 ** rng.uniform(-6, 0),
+                )
                 for _ in range(rng.integers(0, 4) if kind == "factor" else 0)
             ),
         )
