@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -52,10 +51,7 @@ class Candidates(NamedTuple):
 
     def population(self, i: int) -> Population:
         """Whom a candidate expects."""
-        gamma, honest = float(self.gammas[i]), float(self.honest[i])
-        if honest == 0.0 or gamma == inf:
-            return Population((gamma,), (1.0,))
-        return Population((inf, gamma), (honest, 1.0 - honest))
+        return Population.of_one(float(self.gammas[i]), float(self.honest[i]))
 
     def taken(self, some: np.ndarray) -> Candidates:
         """Some of them."""

@@ -459,9 +459,7 @@ def population_of(gamma: float | Population, honest: float | None) -> Population
     """A population as it is, or one of honest providers and others of some strength."""
     if isinstance(gamma, Population):
         return gamma
-    if not honest or np.isinf(gamma):
-        return Population((gamma,), (1.0,))
-    return Population((np.inf, gamma), (honest, 1.0 - honest))
+    return Population.of_one(float(gamma), float(honest or 0.0))
 
 
 def _people(gamma: Any, honest: Any) -> Population | PopulationRange:

@@ -103,12 +103,6 @@ class Provider:
         return said
 
 
-class _Checked(tuple[float, ...]):
-    """Strengths that need not be looked at again."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True)
 class Population:
     """Groups of providers of different strength who face the same model.
@@ -133,8 +127,6 @@ class Population:
     shares: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if type(self.gammas) is _Checked:
-            return
         gammas = check_vector(self.gammas, "gammas", None, "group", infinite=True)
         shares = check_vector(self.shares, "shares", len(gammas), "entry of gammas")
         if (gammas <= 0.0).any():
@@ -188,21 +180,30 @@ class Population:
         return cls((math.inf, strength), (share, 1.0 - share))
 
     @classmethod
-    def of_one(cls, gamma: float) -> Population:
-        """Everybody of one strength, which was checked already; for many of them.
+    def of_one(cls, gamma: float, honest: float = 0.0) -> Population:
+        """Everybody but the honest of one strength; of numbers that were checked already.
 
         Parameters
         ----------
         gamma : float
             Strength, positive.
+        honest : float
+            Share of the honest ones.
         """
-        return cls(_Checked((gamma,)), (1.0,))
+        people, alone = cls.__new__(cls), honest == 0.0 or gamma == math.inf
+        vars(people).update(
+            gammas=(gamma,) if alone else (math.inf, gamma),
+            shares=(1.0,) if alone else (honest, 1.0 - honest),
+        )
+        return people
 
     @property
     def honest(self) -> float:
         """Share of the honest providers."""
+        if math.inf not in self.gammas:
+            return 0.0
         pairs = zip(self.gammas, self.shares, strict=True)
-        return math.fsum([share for gamma, share in pairs if gamma == math.inf])
+        return math.fsum(share for gamma, share in pairs if gamma == math.inf)
 
     def merged(self) -> Population:
         """The same people in the fewest groups: equal strengths together, empty groups dropped."""
@@ -294,6 +295,4 @@ class PopulationRange:
 
 def _two_groups(gamma: float, honest: float) -> Population:
     """The population in its fewest groups."""
-    if honest == 0.0:
-        return Population((gamma,), (1.0,))
-    return Population((math.inf, gamma), (honest, 1.0 - honest)).merged()
+    return Population.of_one(gamma, honest).merged()

@@ -22,12 +22,15 @@ class Reached:
     def __init__(self, groups: Groups, t: float) -> None:
         # Numbers, not arrays: groups are few.
         self._groups, self.t = groups, t
-        self.s, self.c = zip(*[left_by(t, gamma) for gamma in groups.gammas], strict=True)
+        self.s, self.c = [], []
         a = k = u = 0.0
-        for share, s, c in self.each():
+        for gamma, share in zip(groups.gammas, groups.shares, strict=True):
+            s, c = left_by(t, gamma)
             a += share * s * s
             u += share * s * c
             k += share * c * c
+            self.s.append(s)
+            self.c.append(c)
         self.a, self.k, self.u = a, k, u
 
     def each(self) -> Iterator[tuple[float, float, float]]:

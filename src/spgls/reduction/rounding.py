@@ -28,6 +28,7 @@ those and for no others. Proofs are in ``docs/proofs.md``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any, Literal, NamedTuple
@@ -36,7 +37,7 @@ import numpy as np
 
 from spgls.base.cached import cached_property
 from spgls.base.each import choose
-from spgls.base.types import EPS, Vector
+from spgls.base.types import EPS
 
 __all__ = ["Charge", "Rounding", "kappa_of", "kappa_of_factor", "kappa_of_sums"]
 
@@ -253,12 +254,15 @@ class Rounding:
 
         For the root of ``tau``, over that of ``upper`` and ``b``.
         """
-        rate, weak, turns = self._ways
-        best = turns.searchsorted(ratio)
-        return rate[best], weak[best]
+        rates, weaks, turns = self._ways
+        if not ratio.ndim:
+            best = bisect_left(turns, ratio)
+            return np.float64(rates[best]), np.float64(weaks[best])
+        which = np.searchsorted(turns, ratio)
+        return np.array(rates)[which], np.array(weaks)[which]
 
     @cached_property
-    def _ways(self) -> tuple[Vector, Vector, Vector]:
+    def _ways(self) -> tuple[list[float], list[float], list[float]]:
         """Splits of which each is best up to some ratio, and these ratios."""
         split = [(0.0, self.reach)]
         for least, weak in self.splits:
@@ -278,8 +282,7 @@ class Rounding:
                 del kept[-1], turns[-1]
             kept.append((rate, weak))
             turns.append(turn)
-        rates, weaks = np.array(kept).T
-        return rates, weaks, np.array(turns[1:])
+        return [rate for rate, _ in kept], [weak for _, weak in kept], turns[1:]
 
     def _certain(self, least: float) -> float:
         """What is left in the true game of something that bounds coefficients by predictions."""

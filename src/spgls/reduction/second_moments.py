@@ -57,7 +57,7 @@ def reduce_moments(
         return None
     sizes = Sizes.from_moments(moment[n:, n:], origin)
     if account is None:
-        summed, added = np.sqrt(np.diag(moment)), max(kappa_of_sums(rows), one_by_one)
+        summed, added = np.sqrt(moment.diagonal()), max(kappa_of_sums(rows), one_by_one)
     else:
         # Once as the moments are, and once more where entries of no more than that are dropped.
         summed, added = _less_ones(layout, moment, account), 2 * account.kappa
@@ -231,15 +231,14 @@ def _eliminate_free(
         # of centred columns.
         sums, top = moment[-1, :-1], moment[-1, -1]
         means, root = sums / top, sums / np.sqrt(top)
-        rest = moment[:-1, :-1] - np.outer(root, root)
+        rest = moment[:-1, :-1] - root[:, None] * root
         # A column that is constant up to the rounding of its own mean is the intercept.
-        left = np.diag(rest)[:n]
+        left = rest.diagonal()[:n]
         flat = left <= 64 * EPS**2 * raw**2
         if len(free):
             flat[free] |= left[free] <= _CERTAINLY_ZERO * scale[free] ** 2
             if (~flat[free] & (left[free] < _CERTAINLY_NOT * scale[free] ** 2)).any():
                 return None
-        constant = np.flatnonzero(flat)
         doubtful = flat & (scale > 0.0)
         if doubtful.any():
             # Of a column that is as short as rounding, its products with others would be lost.
@@ -250,13 +249,15 @@ def _eliminate_free(
             if layout.cost is not None:
                 size = size * np.sqrt(layout.cost[doubtful])
             tail = np.linalg.norm(size) * summed[n : n + 2]
-        rest[constant] = 0.0
-        rest[:, constant] = 0.0
-    order, kept = np.append(layout.changeable, [n, n + 1]), rest
+        if flat.any():
+            constant = np.flatnonzero(flat)
+            rest[constant] = 0.0
+            rest[:, constant] = 0.0
+    kept, free_map = rest, np.zeros((0, layout.count + 2))
     if layout.price is not None:
+        order = np.append(layout.changeable, [n, n + 1])
         price = np.append(layout.price, [1.0, 1.0])
         kept = rest[np.ix_(order, order)] * np.outer(price, price)
-    free_map = np.zeros((0, len(order)))
     if len(free):
         own = rest[np.ix_(free, free)]
         inverse = _certain_inverse(own)
