@@ -17,9 +17,11 @@ from scipy.linalg.lapack import spotrf
 from spgls import GameStatistics, Population, solve
 from spgls.matrix import FreeColumns, SolvedProjection, as_matrix, positive, projection
 from spgls.population import solve_population
+from spgls.reduction import second_moments, triangular
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import Layout
-from spgls.reduction.sums import Origin
+from spgls.reduction.second_moments import reduce_moments
+from spgls.reduction.sums import Account, Origin
 from spgls.reduction.triangular import reduce_triangle
 from spgls.solvers.iterative import curvature
 from spgls.solvers.iterative.by_products import Points, measure_span
@@ -97,10 +99,10 @@ def test_what_was_taken_for_rounding_has_a_part_in_every_split():
     origin = Origin(np.array([0.0, 1e3]))
     found = reduce_triangle(Layout(2, fit_intercept=True), rows, origin, 20)
     rounding = found.game.rounding
-    lost = rounding.reach**2 - np.square(np.linalg.norm(X, axis=0)).sum()
+    lost = rounding.reach - np.linalg.norm(X)
     assert len(found.game.sigma) == 1
     assert lost > 0.0
-    assert min(weak for _, weak in rounding.splits) >= 0.99 * lost**0.5
+    assert min(weak for _, weak in rounding.splits) >= 0.99 * lost
 
 
 @pytest.mark.parametrize("amplified", [1e-8, 1e-6, 1e-4])
@@ -170,6 +172,84 @@ def test_what_the_data_hardly_shows_is_as_accurate(k):
         sums = np.linalg.norm(X, axis=0) @ np.abs(V)
         allowed = np.multiply.outer(sums, sigma)
         assert (wrong <= found.game.rounding.kappa * (allowed + allowed.T)).all()
+
+
+# Immutable columns that are wrong
+
+
+def turned_game(rng, size, squared):
+    """Labels that two immutable columns explain by little, and what rounding makes of them.
+
+    Returns rows with one changeable column, and the same or their moments wrong by ``size``, such
+    that what is explained seems less by as much as it can.
+    """
+    explained, away, other = np.linalg.qr(rng.normal(size=(10, 3)))[0].T
+    near = (size**0.5 if squared else size) * 10.0 ** rng.uniform(-2, 4)
+    free = np.column_stack([other, other + near * explained])
+    y = explained + 10.0 ** rng.uniform(-3, 0) * rng.normal(size=10)
+    z = 10.0 ** rng.uniform(-3, 0) * rng.normal(size=10)
+    rows = np.column_stack([free, rng.normal(size=10), y, z])
+    if squared:
+        moment = rows.T @ rows
+        lengths = np.linalg.norm(free, axis=0) * [1.0, -1.0]
+        moment[:2, :2] += size * np.outer(lengths, lengths)
+        return rows, moment
+    wrong = rows.copy()
+    wrong[:, :2] += size * np.outer(away, [-1.0, 1.0])
+    return rows, wrong
+
+
+@pytest.mark.parametrize("engine", ["triangular", "moments", "moments with an account"])
+@pytest.mark.parametrize("size", [1e-7, 1e-6, 1e-4])
+def test_immutable_columns_pay_for_what_they_explain_in_truth(monkeypatch, engine, size):
+    """The true columns explain more than the computed ones, by larger coefficients."""
+    rng, squared = np.random.default_rng(0), "moments" in engine
+    layout, useful, doubted = Layout(3, cost=np.array([np.inf, np.inf, 1.0])), 0, 0
+    for _ in range(300):
+        rows, wrong = turned_game(rng, size, squared)
+        true = reduce_triangle(layout, rows.copy(), Origin(), 10).game
+        with monkeypatch.context() as patched:
+            patched.setattr(triangular, "kappa_of_factor", lambda *_: size)
+            patched.setattr(second_moments, "kappa_of_sums", lambda *_: size)
+            if not squared:
+                found = reduce_triangle(layout, wrong, Origin(), 10)
+            else:
+                sizes = np.linalg.norm(rows, axis=0)
+                account = Account(sizes, size) if "account" in engine else None
+                found = reduce_moments(layout, wrong, Origin(), 10, account)
+        if found is None:
+            doubted += 1
+            continue
+        doubted += found.game.rounding.slack == np.inf
+        gamma = 10.0 ** rng.uniform(0, 8)
+        for least in (found.game.rounding.least, 0.0):
+            rounding = replace(found.game.rounding, least=least)
+            if not least:
+                rounding = replace(rounding, splits=())
+            game = replace(found.game, rounding=rounding)
+            exact, here = solve_sphere(true, gamma), solve_sphere(game, gamma)
+            bound = dual_bound(game, gamma, here, max(here.value, exact.value) * (1 + 1e-9))
+            assert bound <= exact.value * (1 + 1e-9) + 1e-13 * (true.yy + true.zz)
+            useful += bound > 0.5 * exact.value
+    assert useful > 10
+    assert 30 < doubted < 270
+
+
+def test_singular_values_that_did_not_converge_are_as_wrong_as_the_longest_column(monkeypatch):
+    """Where Jacobi's method gives up, short columns have the rounding of long ones."""
+    rng, jacobi = np.random.default_rng(4), triangular.lapack.dgejsv
+    X = rng.normal(size=(12, 4)) * [1e6, 1.0, 1e-3, 1.0]
+    rows = np.column_stack([X, rng.normal(size=(12, 2))])
+    sure = reduce_triangle(Layout(4), rows.copy(), Origin(), 12).game.rounding
+    monkeypatch.setattr(triangular.lapack, "dgejsv", lambda *a, **k: (*jacobi(*a, **k)[:5], 1))
+    found = reduce_triangle(Layout(4), rows.copy(), Origin(), 12)
+    shown = X.astype(np.longdouble) @ found.vectors
+    wrong = np.abs(shown.T @ shown - np.diag(found.game.sigma.astype(np.longdouble) ** 2))
+    sums = np.linalg.norm(X, axis=0) @ np.abs(found.vectors)
+    allowed = np.multiply.outer(sums, found.game.sigma)
+    allowed = allowed + allowed.T
+    assert (wrong > sure.kappa * allowed).any()
+    assert (wrong <= found.game.rounding.kappa * allowed).all()
 
 
 # Theorem R3: squared data that is wrong

@@ -71,7 +71,7 @@ class ColumnReduction(Reduction):
         return self.origin.intercepts(coef, self.intercepts_at_origin(coef, alpha))
 
 
-def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[Vector, float, float]:
+def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> Vector:
     """Sizes of priced columns, labels and goals, each with what was subtracted from it.
 
     A column less its fit on the immutable ones has the rounding of both.
@@ -82,5 +82,4 @@ def sizes_with_free(layout: Layout, sizes: Vector, free_map: Array) -> tuple[Vec
         own[:-2] *= layout.price
     if len(layout.immutable):
         own = own + sizes[layout.immutable].dot(np.abs(free_map))
-    y, z = own[-2:].tolist()
-    return own[:-2], y, z
+    return own

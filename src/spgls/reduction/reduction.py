@@ -25,6 +25,8 @@ _TRUSTED = 1e6
 
 #: Rounding errors are taken as this many ulps of the quantities they come from.
 _ULPS = 8 * EPS
+#: How many ulps of coefficients of immutable columns are rounding.
+_SOLVED = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +143,10 @@ class Reduction(ABC):
     ) -> Vector:
         """What storing predictors, a column each, can have done to their losses."""
         columns = np.broadcast_to(self.raw, len(coef))
+        if len(self.layout.immutable):
+            # Solved for, by a map that is solved for: more than the last digit is wrong.
+            columns = columns.copy()
+            columns[self.layout.immutable] *= _SOLVED
         linear = np.sqrt(np.square(columns) @ np.square(coef))
         error = EPS * s * (linear + abs(intercept) * np.sqrt(self.sizes.weight))
         error = error + self.game.rounding.blur * s * linear

@@ -108,8 +108,8 @@ def reduce_rows_by_qr(data: GameData) -> RowReduction:
     seen = sigma > cut
     kappa = kappa_of_factor(data.matrix.shape[1], m)
     kappa += (40 * np.sqrt(m) + 4 * m * np.sqrt(m - np.count_nonzero(seen))) * EPS
-    hidden = float(np.square(sigma[~seen]).sum()) / kappa**2
-    rounding = _rounding(data, "factor", kappa, own + hidden, lost)
+    hidden = float(np.linalg.norm(sigma[~seen])) / kappa
+    rounding = _rounding(data, "factor", kappa, (np.sqrt(own) + hidden) ** 2, lost)
     return _finish(data, sigma[seen], right[seen].T, (scale, float(np.sqrt(raw)), 0.0), rounding)
 
 
@@ -130,7 +130,7 @@ def _rounding(
     rounding = Rounding(
         kind=kind,
         kappa=kappa,
-        reach=float(np.sqrt(own + lost / kappa**2)) if kappa < np.inf else 0.0,
+        reach=float(np.sqrt(own) + np.sqrt(lost) / kappa) if kappa < np.inf else 0.0,
         y=y,
         z=z,
         slack=0.0 if kappa < np.inf else np.inf,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -21,6 +22,8 @@ __all__ = ["reduce_moments", "reduce_squares"]
 
 #: Eigenvalues of an equilibrated Gram matrix between these are neither zero nor trustworthy.
 _CERTAINLY_ZERO, _CERTAINLY_NOT = 1e-13, 1e-7
+#: Immutable columns whose rounding is more than this of what they are from dependent prove nothing.
+_DOUBTED = 1 / 8
 
 
 def reduce_moments(
@@ -57,30 +60,29 @@ def reduce_moments(
         return None
     sizes = Sizes.from_moments(moment[n:, n:], origin)
     if account is None:
-        summed, added = np.sqrt(moment.diagonal()), max(kappa_of_sums(rows), one_by_one)
+        summed, added = moment.diagonal() ** 0.5, max(kappa_of_sums(rows), one_by_one)
+        doubt: Vector | float = 0.0
+        # What ones explain is a square of sums, each with the rounding of its own.
+        wrong = _less_ones(layout, moment, summed)
     else:
         # Once as the moments are, and once more where entries of no more than that are dropped.
-        summed, added = _less_ones(layout, moment, account), 2 * account.kappa
-        if not _free_is_certain(layout, moment, summed, added):
-            return None
+        summed = wrong = _less_ones(layout, moment, account.sizes)
+        added, doubt = 2 * account.kappa, account.kappa * np.square(account.sizes[:n])
     scale = summed[:n]
     raw = origin.column_sizes(scale, sizes.weight)
-    doubt = 0.0 if account is None else account.kappa * np.square(account.sizes[:n])
-    eliminated = _eliminate_free(layout, moment, summed, raw, doubt)
+    blur = layout.blur(scale)
+    eliminated = _eliminate_free(layout, moment, (summed, raw, wrong), added + 3 * blur, doubt)
     if eliminated is None:
         return None
-    kept, free_map, means, tail = eliminated
+    kept, free_map, means, tail, turned = eliminated
     same = np.array_equal(moment[n], moment[n + 1])
     if same:
         kept[k + 1] = kept[k]
         kept[:, k + 1] = kept[:, k]
-    wrong = summed[: n + 2]
-    if account is None and layout.fit_intercept:
-        # What ones explain is a square of sums, each with the rounding of its own.
-        wrong = wrong + np.abs(moment[-1, : n + 2]) / np.sqrt(moment[-1, -1])
-    own, size_y, size_z = sizes_with_free(layout, wrong, free_map)
+    own = turned * sizes_with_free(layout, wrong[: n + 2], free_map)
+    size_y, size_z = own[-2:].tolist()
+    own = own[:-2]
     reach = float(own.dot(own)) ** 0.5
-    blur = layout.blur(scale)
     scale = scale[layout.changeable]
     if layout.price is not None:
         scale = scale * layout.price
@@ -168,28 +170,31 @@ def reduce_squares(
     few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * root
     if np.array_equal(moment[n], moment[n + 1]):
         few[:, n + 1] = few[:, n]
-    summed = _less_ones(layout, moment, account)
+    summed = _less_ones(layout, moment, account.sizes)
     accuracy = kappa_of_factor(rows, n)
     # As large as the account says, whatever the factor's own rounding is measured by.
     found = reduce_triangle(layout, few, origin, rows, account=Account(summed, accuracy))
     game, own = found.game, found.game.rounding
     kappa = own_kappa + kappa_of(0, n) + max(0.0, -float(values[0])) + 2 * own.kappa
-    certain = _free_is_certain(layout, moment, summed, own_kappa)
+    certain = _free_is_certain(layout, moment, summed, kappa)
+    turned = 1.0 / (1.0 - _DOUBTED) if len(layout.immutable) else 1.0
     rounding = replace(
         own,
         kind="squared",
         kappa=kappa,
+        reach=turned * own.reach,
+        y=turned * own.y,
+        z=turned * own.z,
         # As many directions as rows prove nothing where the rows are not these.
-        least=0.0 if game.nullity else own.certain,
+        least=0.0 if game.nullity else own.certain / turned,
         splits=(),
         slack=own.slack if certain else np.inf,
     )
     return replace(found, game=replace(game, rounding=rounding), squared=True)
 
 
-def _less_ones(layout: Layout, moment: Array, account: Account) -> Vector:
+def _less_ones(layout: Layout, moment: Array, sizes: Vector) -> Vector:
     """Sizes by which moments are wrong once ones have explained what they can."""
-    sizes = account.sizes
     if not layout.fit_intercept:
         return sizes
     weight = float(moment[-1, -1])
@@ -210,21 +215,57 @@ def _free_is_certain(layout: Layout, moment: Array, sizes: Vector, kappa: float)
     if not len(unit):
         return True
     lowest = float(eigen(rest[np.ix_(there, there)] * unit[:, None] * unit)[0][0])
-    return lowest > 8 * len(unit) * kappa
+    return _DOUBTED * lowest > len(unit) * kappa
+
+
+class _Eliminated(NamedTuple):
+    """What intercept and immutable columns leave of the others.
+
+    Attributes
+    ----------
+    kept : ndarray
+        Moments of changeable columns, labels and goals.
+    free_map : ndarray
+        From these to immutable coefficients.
+    means : ndarray
+        Of columns, labels and goals.
+    tail : ndarray
+        What columns taken for constant may have explained of labels and goals.
+    turned : float
+        How many times larger the map may be than it seems.
+    """
+
+    kept: Array
+    free_map: Array
+    means: Vector
+    tail: Vector
+    turned: float
 
 
 def _eliminate_free(
-    layout: Layout, moment: Array, summed: Vector, raw: Vector, doubt: Vector | float
-) -> tuple[Array, Array, Vector, Vector] | None:
-    """Moments of changeable columns, labels and goals after intercept and immutable columns.
+    layout: Layout,
+    moment: Array,
+    lengths: tuple[Vector, Vector, Vector],
+    kappa: float,
+    doubt: Vector | float,
+) -> _Eliminated | None:
+    """Take out what intercept and immutable columns explain; None where rounding would decide.
 
-    Also the map to the immutable coefficients, the means, and what columns taken for constant may
-    have explained of labels and goals; None where rounding would decide.
-    ``summed`` are the sizes of columns, labels and goals less the origin, ``raw`` those of the
-    columns as they came, ``doubt`` what their squares may be wrong by.
+    Parameters
+    ----------
+    layout, moment
+        As for :func:`reduce_moments`.
+    lengths : tuple of three ndarrays
+        Sizes of columns, labels and goals less the origin, those of the columns as they came, and
+        those by which moments are wrong,
+    kappa : float
+        times this and each other.
+    doubt : ndarray or float
+        What squares of the columns may be wrong by.
     """
     n, free = layout.columns, layout.immutable
-    scale = summed[:n]
+    summed, raw, wrong = lengths
+    scale, turned = summed[:n], 1.0
     means, rest, tail = np.zeros(n + 2), moment, np.zeros(2)
     if layout.fit_intercept:
         # Ones explain first: only so are coefficients of columns that depend on each other those
@@ -260,9 +301,10 @@ def _eliminate_free(
         kept = rest[np.ix_(order, order)] * np.outer(price, price)
     if len(free):
         own = rest[np.ix_(free, free)]
-        inverse = _certain_inverse(own)
-        if inverse is None:
+        certain = _certain_inverse(own, wrong[free], kappa)
+        if certain is None:
             return None
+        inverse, turned = certain
         mixed = rest[np.ix_(free, order)] * price
         free_map = inverse @ mixed
         free_map += inverse @ (mixed - own @ free_map)
@@ -275,7 +317,7 @@ def _eliminate_free(
         most = 1 - _CERTAINLY_NOT
         if any(b - a > most * abs(b) for b, a in zip(before, after, strict=True)):
             return None
-    return kept, free_map, means, tail
+    return _Eliminated(kept, free_map, means, tail, turned)
 
 
 def _target_squares(gram: Array) -> tuple[float, float, float]:
@@ -284,8 +326,12 @@ def _target_squares(gram: Array) -> tuple[float, float, float]:
     return yy, zz, yy - 2 * yz + zz
 
 
-def _certain_inverse(gram: Array) -> Array | None:
-    """Pseudo-inverse of a Gram matrix, or None if its rank is a matter of opinion."""
+def _certain_inverse(gram: Array, sizes: Vector, kappa: float) -> tuple[Array, float] | None:
+    """Pseudo-inverse of a Gram matrix, or None if its rank is a matter of opinion.
+
+    Entries are wrong by ``kappa`` times the sizes of their columns. Also how many times larger
+    fits by the true matrix may be.
+    """
     root = np.sqrt(np.diag(gram))
     unit = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
     values, vectors = eigh(gram * np.outer(unit, unit), check_finite=False)
@@ -293,5 +339,9 @@ def _certain_inverse(gram: Array) -> Array | None:
     # Columns of zeros have no say; any other that depends on the rest does so up to rounding.
     if np.count_nonzero(kept) < np.count_nonzero(root):
         return None
+    least = float(values.min(where=kept, initial=1.0))
+    doubted = kappa * len(root) * float((sizes * unit).max()) ** 2 / least
+    if doubted > _DOUBTED:
+        return None
     scaled = unit[:, None] * vectors[:, kept]
-    return np.asarray((scaled / values[kept]) @ scaled.T)
+    return (scaled / values[kept]) @ scaled.T, 1.0 / (1.0 - doubted)

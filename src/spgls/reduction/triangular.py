@@ -23,6 +23,8 @@ __all__ = ["reduce_triangle"]
 _STEPS = 4.0 ** -np.arange(1.0, 28.0)
 #: Of columns of unit length, what less than this is left of beside the others is avoided, if asked.
 _HARDLY = 1e-6
+#: Immutable columns whose rounding can turn what they span by more than this prove nothing.
+_TURNED = 0.5
 
 
 def reduce_triangle(
@@ -75,10 +77,13 @@ def reduce_triangle(
     flush_columns(fixed[lead:], raw[free], lead)
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     known = factor[lead:, lead : lead + f + k].copy()
-    free_map, rest, rank, free_cut = _split_free(factor[lead:, lead:], f, kappa)
+    free_map, rest, rank, free_cut, spread = _split_free(
+        factor[lead:, lead:], f, kappa, after[free]
+    )
+    left = np.linalg.norm(rest, axis=0)
     if layout.avoids_null:
         # Of columns that immutable ones nearly explain, what is left is such a direction too.
-        rest[:, :k][:, np.linalg.norm(rest[:, :k], axis=0) <= _HARDLY * scale] = 0.0
+        rest[:, :k][:, left[:k] <= _HARDLY * scale] = 0.0
     lost = flush_columns(rest[:, :k], before, lead + f)
     norms = after[n:]
     flush_columns(rest[:, k:], norms, lead + f)
@@ -86,9 +91,9 @@ def reduce_triangle(
     same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
     corner = _square(triangle(rest))
     core, targets, tail = corner[:k, :k], corner[:k, k:], corner[k:, k:]
-    sigma, left, vectors, cut = _graded_svd(core, scale, _HARDLY if layout.avoids_null else 0.0)
-    coordinates = left.T @ targets
-    outside = np.vstack([targets - left @ coordinates, tail])
+    sigma, seen, vectors, cut = _graded_svd(core, scale, _HARDLY if layout.avoids_null else 0.0)
+    coordinates = seen.T @ targets
+    outside = np.vstack([targets - seen @ coordinates, tail])
     # Coordinates below the rounding of their vector are zero, and lowest singular values that
     # differ by rounding are one: the hard case is decided by such equalities.
     tiny = np.abs(coordinates) <= 8 * EPS * norms
@@ -107,9 +112,14 @@ def reduce_triangle(
     gap = np.concatenate([coordinates, outside]) @ [1.0, -1.0]
     left_over, snapped = remainders(outside, norms)
     kappa += cut + free_cut
-    own, size_y, size_z = sizes_with_free(layout, after, free_map)
-    reach = float(np.hypot(np.linalg.norm(own), lost / kappa))
-    size_y, size_z = (np.array([size_y, size_z]) + zeroed / kappa).tolist()
+    blur = layout.blur(after[:n])
+    # Immutable columns are wrong too, and with them what they explain of the others.
+    turned = (kappa + blur) * spread
+    own = sizes_with_free(layout, after, free_map)
+    if 0.0 < turned <= _TURNED:
+        own = (own + turned * spread * left) / (1.0 - turned - turned**2)
+    own, (size_y, size_z) = own[:-2], (own[-2:] + zeroed / kappa).tolist()
+    reach = float(np.linalg.norm(own)) + lost / kappa
     short = rank < np.count_nonzero(after[free]) or len(sigma) < np.count_nonzero(scale)
     free_rows = all_rows = count
     if short and dependence is not None and not layout.avoids_null:
@@ -117,10 +127,11 @@ def reduce_triangle(
         apart[columns] = False
     certain = rank in (np.count_nonzero(apart[free] & (after[free] > 0.0)), free_rows - lead)
     certain |= layout.avoids_null
+    certain &= turned <= _TURNED
     least = 0.0
     if short and layout.avoids_null:
         # Only these directions are used, and each of them shows in predictions.
-        least = _least_shown(scale, vectors, sigma, reach)
+        least = _least_shown(own, vectors, sigma, reach)
     elif certain and len(sigma) == np.count_nonzero(apart[layout.changeable] & (scale > 0.0)):
         columns = np.concatenate([free, layout.changeable])
         least = _least_singular(known, np.concatenate([after[free], scale]), apart[columns], f)
@@ -150,7 +161,7 @@ def reduce_triangle(
             splits=_splits(own, vectors, sigma, lost / kappa, all_shown=layout.avoids_null),
             # Immutable columns are free: where rounding decides their rank, nothing is certain.
             slack=snapped + origin.slack(sizes.centred_y) if certain else np.inf,
-        ).blurred(layout.blur(after[:n])),
+        ).blurred(blur),
     )
     return ColumnReduction(
         layout, game, sizes, False, scale, raw, 0.0, vectors, free_map, means, origin
@@ -231,19 +242,22 @@ def _least_singular(factor: Array, sizes: Vector, apart: np.ndarray, free: int) 
     return 1.0 / (float(each.sum()) + 2 * float(np.linalg.norm(own) * np.linalg.norm(wrong)))
 
 
-def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int, float]:
+def _split_free(
+    factor: Array, f: int, error: float, sizes: Vector
+) -> tuple[Array, Array, int, float, float]:
     """Eliminate the first ``f`` columns: their least squares map, and what is left of the others.
 
-    Also their rank, and what was cut off of them, relative to their lengths. What is left of a
-    column beside the others counts if it exceeds the relative ``error`` of columns: dummies that
-    add up to the intercept leave more than a few ulps.
+    Also their rank, what was cut off of them, relative to their lengths, and how far what they span
+    turns, at most, for each unit by which they are wrong, in ``sizes``. What is left of a column
+    beside the others counts if it exceeds the relative ``error`` of columns: dummies that add up to
+    the intercept leave more than a few ulps.
 
     Dependent columns among the first leave rows of the triangle that still speak of the others;
     a pivoted decomposition hands those rows back. The map is then the smallest, by columns of unit
     length.
     """
     if f == 0:
-        return np.zeros((0, factor.shape[1])), factor, 0, 0.0
+        return np.zeros((0, factor.shape[1])), factor, 0, 0.0, 0.0
     head, others = factor[:f, :f], factor[:f, f:]
     norms = np.linalg.norm(head, axis=0)
     unit = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
@@ -252,16 +266,21 @@ def _split_free(factor: Array, f: int, error: float) -> tuple[Array, Array, int,
     least = max(8 * f * EPS, error)
     rank = int((diagonal > least * max(diagonal[0], EPS)).sum()) if diagonal[0] else 0
     turned = q.T @ others
-    free_map = np.zeros((f, others.shape[1]))
+    free_map, lower, spread = np.zeros((f, others.shape[1])), r.T, 0.0
     if rank == f:
         solved = solve_triangular(r, turned, check_finite=False)
         free_map[pivot] = solved * unit[pivot, None]
     elif rank:
-        across, lower = qr(r[:rank].T, mode="economic", check_finite=False)
-        solved = across @ solve_triangular(lower, turned[:rank], trans="T", check_finite=False)
+        across, upper = qr(r[:rank].T, mode="economic", check_finite=False)
+        solved = across @ solve_triangular(upper, turned[:rank], trans="T", check_finite=False)
         free_map[pivot] = solved * unit[pivot, None]
+        lower = upper.T
+    if rank:
+        inverse, info = lapack.dtrtri(np.asfortranarray(lower), lower=1)
+        spread = np.inf if info else float(np.linalg.norm(np.tril(inverse)))
+        spread *= float(np.linalg.norm(sizes * unit))
     cut = float(np.linalg.norm(r[rank:, rank:]))
-    return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank, cut
+    return free_map, np.vstack([turned[rank:], factor[f:, f:]]), rank, cut, spread
 
 
 def _graded_svd(core: Array, lengths: Vector, hardly: float) -> tuple[Vector, Array, Array, float]:
@@ -285,25 +304,32 @@ def _graded_svd(core: Array, lengths: Vector, hardly: float) -> tuple[Vector, Ar
         return np.zeros(0), np.zeros((k, 0)), np.zeros((k, 0)), _longest(r)
     rows = np.empty((rank, k))
     rows[:, pivot] = r[:rank] * lengths[pivot]
-    right, sigma, left = _jacobi(rows.T)
+    right, sigma, left, wrong = _jacobi(rows.T)
     cut = _longest(r[rank:, rank:])
     if hardly > 0.0 and cut > 8 * k * EPS:
         # What these directions show beside the columns that stand for them.
-        left, sigma, turn = _jacobi(core @ right)
-        return sigma, left, right @ turn, 0.0
-    return sigma, q[:, :rank] @ left, right, cut
+        left, sigma, turn, more = _jacobi(core @ right)
+        right, cut, wrong = right @ turn, 0.0, wrong + more
+    else:
+        left = q[:, :rank] @ left
+    if wrong:
+        cut += wrong / float(lengths.min(where=lengths > 0.0, initial=np.inf))
+    return sigma, left, right, cut
 
 
-def _jacobi(matrix: Array) -> tuple[Array, Vector, Array]:
-    """Singular vectors and values, less zeros, each wrong in units of its row and its column."""
+def _jacobi(matrix: Array) -> tuple[Array, Vector, Array, float]:
+    """Singular vectors and values, less zeros, each wrong in units of its row and its column.
+
+    Also what else is wrong with the whole, where Jacobi's method did not converge.
+    """
     values, left, right, work, _, info = lapack.dgejsv(matrix, joba=2, jobu=0, jobv=0, jobr=0)
     if info == 0:
-        sigma = values * (work[0] / work[1])
+        sigma, wrong = values * (work[0] / work[1]), 0.0
     else:
         left, sigma, right_t = svd(matrix, full_matrices=False, check_finite=False)
-        right = right_t.T
+        right, wrong = right_t.T, 64 * len(matrix) * EPS * float(sigma[0])
     kept = sigma > 0.0
-    return left[:, : len(sigma)][:, kept], sigma[kept], right[:, kept]
+    return left[:, : len(sigma)][:, kept], sigma[kept], right[:, kept], wrong
 
 
 def _longest(columns: Array) -> float:
