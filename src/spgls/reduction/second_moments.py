@@ -332,7 +332,10 @@ def _certain_inverse(gram: Array, sizes: Vector, kappa: float) -> tuple[Array, f
     Entries are wrong by ``kappa`` times the sizes of their columns. Also how many times larger
     fits by the true matrix may be.
     """
-    root = np.sqrt(np.diag(gram))
+    square = np.diag(gram)
+    if (sizes[~(square > 0.0)] > 0.0).any():
+        return None
+    root = np.sqrt(square)
     unit = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
     values, vectors = eigh(gram * np.outer(unit, unit), check_finite=False)
     kept = values >= _CERTAINLY_NOT
