@@ -360,7 +360,9 @@ class Moments(Added):
     def faded(self, factor: float) -> Moments:
         """Every product times the factor."""
         found = replace(self, kept=factor * self.kept)
-        return replace(found, doubt=np.hypot(sqrt(factor) * self.doubt, found.sizes))
+        # What is too small for all its digits is wrong by the least number there is.
+        own = np.hypot(found.sizes, float(np.finfo(np.float64).tiny) ** 0.5)
+        return replace(found, doubt=np.hypot(sqrt(factor) * self.doubt, own))
 
     def square(self, combination: Vector) -> tuple[float, float]:
         """A quadratic form."""

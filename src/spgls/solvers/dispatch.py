@@ -98,7 +98,7 @@ def play(
     if len(games) == 1 and isinstance(games[0], float) and begins_early(solver):
         solver.begin_early(data, games[0])
     try:
-        units = units_of(data, games)
+        units = units_of(data, games, ridge)
         if units is None:
             found = _play(solver, data, games, ridge, controls)
         else:
@@ -138,7 +138,7 @@ def play_sums(
     games = [
         one if isinstance(one, PopulationRange) else as_game(one, ridge) for one in populations
     ]
-    units = units_of_sums(data, games)
+    units = units_of_sums(data, games, ridge)
     if units is None:
         found = _play_sums(data, games, ridge, tol)
     else:

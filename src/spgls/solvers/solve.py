@@ -284,7 +284,7 @@ def _judged(
     """How far a predictor is from the best, on the columns that are played on."""
     constant = intercept + float(data.layout.offset(coef))
     predictor = data.layout.inwards(coef)
-    units = units_of(data, [people])
+    units = units_of(data, [people], penalty)
     if isinstance(people, PopulationRange):
         check_memory(Spectral(), data, 1, only=True)
         if units is None:

@@ -403,7 +403,7 @@ def _judged(
     """How far a predictor is from the best, on the columns that are played on."""
     constant = intercept + float(data.layout.offset(coef))
     predictor = data.layout.inwards(coef)
-    units = units_of_sums(data, [people])
+    units = units_of_sums(data, [people], penalty)
     if units is not None:
         data, predictor, constant = (
             units.told_of_sums(data),

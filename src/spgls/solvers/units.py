@@ -1,8 +1,8 @@
 """Units in which nothing that is squared leaves the range of double precision.
 
-Labels and goals times ``b``, and prices times ``a^2``, are another telling of the same game: its
-strengths are ``(b/a)^2`` times as large, a ridge ``a^2`` times, coefficients ``b`` times and
-objectives ``b^2`` times. Powers of two change no digit.
+Labels and goals times ``b``, prices times ``a^2`` and weights times ``w^2`` are another telling of
+the same game: its strengths are ``(b/a)^2`` times as large, a ridge ``(a w)^2`` times, coefficients
+``b`` times and objectives ``(b w)^2`` times. Powers of two change no digit.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ _SMALL, _LARGE = 1e-60, 1e60
 _WEAKEST, _STRONGEST = 1e150, 1e-150
 #: Squares below and above these are no numbers, nor are those of factors with so many bits.
 _LEAST, _MOST, _MOST_BITS = 1e-140, 1e152, 440
-#: Strengths that are this far from both are looked at no closer.
+#: Strengths and ridges that are this far from them are looked at no closer.
 _FAR = 1e30
+#: Weights between these do no harm; those of rows that were added up must be between the others.
+_LIGHT, _HEAVY = 1e-30, 1e30
+_LIGHTEST, _HEAVIEST = 1e-250, 1e250
 #: Rows that tell the scale of the data, and entries of all of them.
 _ROWS, _ENTRIES = 256, 2**13
 #: Numbers below the first have fewer digits; two roundings change them by no more than the second.
@@ -51,17 +54,19 @@ class Units:
 
     Attributes
     ----------
-    a, b : float
-        Powers of two, for the data and for labels and goals.
+    a, b, w : float
+        Powers of two, for the data, for labels and goals, and for roots of weights.
     """
 
     a: float
     b: float
+    w: float = 1.0
 
     def told(self, data: GameData) -> GameData:
         """The data of the game in these units."""
+        weight = None if data.weight is None else data.weight * self.w * self.w
         own = self._priced(data.layout)
-        return replace(data, y=data.y * self.b, z=data.z * self.b, layout=own)
+        return replace(data, y=data.y * self.b, z=data.z * self.b, weight=weight, layout=own)
 
     def _priced(self, layout: Layout) -> Layout:
         cost = np.ones(layout.columns) if layout.cost is None else layout.cost
@@ -71,7 +76,9 @@ class Units:
         """The same of rows that were added up."""
         factors = np.ones(data.sums.columns + 4)
         factors[-4:-1] = self.b
-        return GameSums(data.sums.rescaled(factors), self._priced(data.layout))
+        shift = data.sums.shift * factors[:-1]
+        sums = replace(data.sums.rescaled(factors * self.w), shift=shift)
+        return GameSums(sums, self._priced(data.layout))
 
     @overload
     def people(self, who: float | Population) -> float | Population: ...
@@ -100,7 +107,18 @@ class Units:
 
     def ridge(self, ridge: float) -> float:
         """A penalty in these units."""
-        return ridge * self.a * self.a
+        told = ridge * self.a * self.w * self.a * self.w
+        if told > _WEAKEST:
+            raise ValueError(
+                f"ridge {ridge:.3g} is out of range: where X and the weights are of order one it "
+                f"is {told:.3g}, and squares of that are no numbers. Take a smaller one: the "
+                "coefficients are zero either way."
+            )
+        return told
+
+    def _of_loss(self, value: float) -> float:
+        """Something that is measured like objectives, in the units of the game itself."""
+        return value / self.b / self.w / self.b / self.w
 
     def coef(self, coef: Vector) -> Vector:
         """Coefficients in these units."""
@@ -108,8 +126,7 @@ class Units:
 
     def of_certificate(self, proof: Certificate) -> Certificate:
         """A certificate in the units of the game itself."""
-        b = self.b
-        lower, gap = proof.lower_bound / b / b, proof.gap / b / b
+        lower, gap = self._of_loss(proof.lower_bound), self._of_loss(proof.gap)
         # Units are powers of two: only what is too small for all its digits is rounded.
         if lower < _SHORT:
             lower = max(0.0, lower - _LAST)
@@ -117,11 +134,11 @@ class Units:
 
     def back(self, solution: Solution, who: float | Population | PopulationRange) -> Solution:
         """A solution in the units of the game itself."""
-        b, proof = self.b, solution.certificate
+        b, proof, of_loss = self.b, solution.certificate, self._of_loss
         # The multiplier of a population is that of a squared norm, not of the unit sphere.
-        unit = self.a if isinstance(who, Population | PopulationRange) else b
+        unit = self.w * (self.a if isinstance(who, Population | PopulationRange) else b)
         history = tuple(
-            replace(step, objective=step.objective / b / b, residual=step.residual / b / b)
+            replace(step, objective=of_loss(step.objective), residual=of_loss(step.residual))
             for step in solution.history
         )
         return replace(
@@ -129,7 +146,7 @@ class Units:
             coef=solution.coef / b,
             intercept=solution.intercept / b,
             multiplier=solution.multiplier / unit / unit,
-            objective=solution.objective / b / b,
+            objective=of_loss(solution.objective),
             certificate=self.of_certificate(proof),
             history=history,
             ends=self._ends(solution, who),
@@ -141,21 +158,23 @@ class Units:
         """The ends of a range, told in the units of the game itself."""
         if not isinstance(who, PopulationRange):
             return ()
-        b = self.b
+        of_loss = self._of_loss
         return tuple(
-            End(population, end.objective / b / b, end.best / b / b, end.binds)
+            End(population, of_loss(end.objective), of_loss(end.best), end.binds)
             for population, end in zip(who.corners, solution.ends, strict=True)
         )
 
 
-def units_of(data: GameData, games: Sequence[Who] = ()) -> Units | None:
+def units_of(data: GameData, games: Sequence[Who] = (), ridge: float = 0.0) -> Units | None:
     """Units that suit the data; None where its own do.
 
     Data whose largest numbers have no square in double precision is refused, and so are strengths
-    of games that have none once data and labels are of order one.
+    and ridges of games that have none once data and labels are of order one.
     """
     count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
-    if data.layout.price is None and _plain(data, count, games):
+    heaviest = 1.0 if data.weight is None else float(data.weight.max())
+    usual = data.layout.price is None and _LIGHT <= heaviest <= _HEAVY
+    if usual and _plain(data, count, games, ridge):
         return None
     target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
     with np.errstate(invalid="ignore"):
@@ -165,6 +184,11 @@ def units_of(data: GameData, games: Sequence[Who] = ()) -> Units | None:
         raise ValueError(
             f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
             "most; bring them to a smaller scale."
+        )
+    if max(target, 1.0) * sqrt(len(data.y)) * sqrt(heaviest) > _MOST:
+        raise ValueError(
+            f"sample_weight holds numbers too large for squares of labels to be added up by them, "
+            f"{heaviest:.3g} at most; bring them to a smaller scale."
         )
     if _MOST < largest * sqrt(data.matrix.shape[0]) < np.inf:
         raise ValueError(
@@ -179,26 +203,36 @@ def units_of(data: GameData, games: Sequence[Who] = ()) -> Units | None:
     size, price = largest, data.layout.price
     if price is not None:
         size = float((columns[data.layout.changeable] * price).max(initial=0.0))
-    return _units_for(target, size, games)
+    return _units_for(target, size, heaviest, games, ridge)
 
 
-def units_of_sums(data: GameSums, games: Sequence[Who] = ()) -> Units | None:
+def units_of_sums(data: GameSums, games: Sequence[Who] = (), ridge: float = 0.0) -> Units | None:
     """Units that suit what rows add up to; None where their own do."""
-    n, root = data.sums.columns, sqrt(max(data.sums.weight, 1.0))
-    raw, layout = data.sums.raw / root, data.layout
+    n, weight = data.sums.columns, data.sums.weight
+    if not _LIGHTEST <= weight <= _HEAVIEST:
+        raise ValueError(
+            f"The weights of these rows add up to {weight:.3g}, and what they add up to does not "
+            "fit into double precision. Give them other weights, or let old ones decay less often."
+        )
+    raw, layout = data.sums.raw / sqrt(weight), data.layout
     own = raw[layout.changeable] * (1.0 if layout.price is None else layout.price)
-    return _units_for(float(raw[n : n + 2].max()), float(own.max(initial=0.0)), games)
+    target, size = float(raw[n : n + 2].max()), float(own.max(initial=0.0))
+    return _units_for(target, size, weight, games, ridge)
 
 
-def _units_for(target: float, size: float, games: Sequence[Who]) -> Units | None:
-    """Units for labels and goals, and for priced data, that reach so far."""
-    units = Units(_to_one(size, _MOST_BITS), _to_one(target, 1000))
+def _units_for(
+    target: float, size: float, weight: float, games: Sequence[Who], ridge: float
+) -> Units | None:
+    """Units for labels and goals, for priced data and for weights that reach so far."""
+    units = Units(_to_one(size, _MOST_BITS), _to_one(target, 1000), _to_one(sqrt(weight), 1000))
     for game in games:
         # Strengths that are out of range there are refused, whichever units are taken.
         units.people(game)
-    if all(_SMALL <= one <= _LARGE or not 0.0 < one < np.inf for one in (target, size)):
-        return None
-    return units
+    units.ridge(ridge)
+    usual = all(_SMALL <= one <= _LARGE or not 0.0 < one < np.inf for one in (target, size))
+    if not _LIGHT <= weight <= _HEAVY:
+        return units if not usual else Units(1.0, 1.0, units.w)
+    return None if usual else replace(units, w=1.0)
 
 
 def _strengths(who: Who) -> tuple[float, ...]:
@@ -208,7 +242,7 @@ def _strengths(who: Who) -> tuple[float, ...]:
     return who.gammas if isinstance(who, Population) else (who,)
 
 
-def _plain(data: GameData, count: int, games: Sequence[Who]) -> bool:
+def _plain(data: GameData, count: int, games: Sequence[Who], ridge: float) -> bool:
     """Whether sums of squares say at once that nothing is out of the ordinary."""
     m, n = data.matrix.shape
     with np.errstate(all="ignore"):
@@ -223,6 +257,8 @@ def _plain(data: GameData, count: int, games: Sequence[Who]) -> bool:
             own = head_square(data.matrix, count)
     least = m * min(count, m) * n * _SMALL**2
     if not (least < y + z < _LARGE**2 and least < own < _LARGE**2):
+        return False
+    if ridge > own * _WEAKEST / _FAR:
         return False
     # In units of the rows, which may be many.
     unit = own / (y + z)
