@@ -99,7 +99,9 @@ def test_what_was_taken_for_rounding_has_a_part_in_every_split():
     origin = Origin(np.array([0.0, 1e3]))
     found = reduce_triangle(Layout(2, fit_intercept=True), rows, origin, 20)
     rounding = found.game.rounding
-    lost = rounding.reach - np.linalg.norm(X)
+    # Ones explain a part of each column, and are wrong too.
+    sizes = np.linalg.norm(X, axis=0) + np.abs(X.mean(axis=0)) * 20**0.5
+    lost = rounding.reach - np.linalg.norm(sizes)
     assert len(found.game.sigma) == 1
     assert lost > 0.0
     assert min(weak for _, weak in rounding.splits) >= 0.99 * lost
@@ -233,6 +235,32 @@ def test_immutable_columns_pay_for_what_they_explain_in_truth(monkeypatch, engin
             useful += bound > 0.5 * exact.value
     assert useful > 10
     assert 30 < doubted < 270
+
+
+@pytest.mark.parametrize("size", [1e-7, 1e-5])
+def test_ones_that_are_wrong_are_charged_for(monkeypatch, size):
+    """An immutable column that hardly varies, and what it explains beside an intercept."""
+    rng, m, useful = np.random.default_rng(0), 6, 0
+    layout = Layout(1, cost=np.array([np.inf]), fit_intercept=True)
+    monkeypatch.setattr(triangular, "kappa_of_factor", lambda *_: size)
+    for _ in range(200):
+        weak = rng.normal(size=m)
+        weak = (weak - weak.mean()) / np.linalg.norm(weak - weak.mean())
+        f = np.ones(m) + size * 10.0 ** rng.uniform(0.7, 4) * m**0.5 * weak
+        y = weak + 10.0 ** rng.uniform(-3, 0) * rng.normal(size=m)
+        rows = np.column_stack([f, y, rng.normal(size=m), np.ones(m)])
+        free, lengths = rows[:, [0, 3]], np.linalg.norm(rows, axis=0)
+        best = np.linalg.lstsq(free / lengths[[0, 3]], y)[0] / lengths[[0, 3]]
+        left = free @ best - y
+        # All of them are wrong such that the best predictor seems worse.
+        sign = np.array([np.sign(best[0]), -1.0, 0.0, np.sign(best[1])])
+        wrong = rows + size * np.outer(left / np.linalg.norm(left), sign * lengths)
+        game = reduce_triangle(layout, wrong, Origin(), m).game
+        nothing = np.float64(0.0)
+        charge = game.rounding.charge(nothing, nothing, np.float64(1.0), game.yy * (1 + 1e-9))
+        assert game.yy - charge <= left @ left * (1 + 1e-9)
+        useful += game.yy - charge > 0.5 * (left @ left)
+    assert useful > 20
 
 
 def test_singular_values_that_did_not_converge_are_as_wrong_as_the_longest_column(monkeypatch):

@@ -556,3 +556,34 @@ def test_a_changeable_column_that_immutable_ones_explain(solver):
         alone = solve(X, y, z, gamma, **options)
         assert found.status is alone.status
         assert found.objective == pytest.approx(alone.objective, rel=1e-9)
+
+
+def test_what_is_filled_in_along_a_direction_that_shows_is_measured():
+    """The data hardly varies along it, and rounding takes its part in the labels for nothing."""
+    for seed in (19, 61, 115):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(9, 3)) * 10.0 ** rng.integers(-8, 9, size=3)
+        y, z = rng.normal(size=(2, 9))
+        gamma = 10.0 ** rng.uniform(-2, 2)
+        people = Population([INF, gamma, 3 * gamma], [0.3, 0.3, 0.4])
+        options = {"feature_cost": [1.0, 2.0, INF]}
+        alone = solve(X, y, z, people, **options)
+        for others in ([], [gamma], [people]):
+            found = solve_path(X, y, z, [people, *others], **options)[0]
+            assert found.status is alone.status
+            assert found.objective == pytest.approx(alone.objective, rel=1e-11)
+
+
+def test_losses_that_the_reduction_cannot_tell_are_measured():
+    """Immutable columns with large coefficients, which cancel."""
+    X = [[1e-8, -2e-113, -1e-23, -1e24], [1e-8, 1e-113, -1e-23, -2e24]]
+    X = np.array([*X, [1e-8, 1e-113, 1e-23, -2e24], [1e-8, 2e-113, 1e-23, -2e24]])
+    y = np.array([2.244, 0.66, -0.876, 0.835])
+    z = np.maximum(y, 0.3)
+    options = {"feature_cost": [INF, INF, 0.0225, INF], "fit_intercept": True}
+    for gamma in (0.1, 80.0, 1e4):
+        alone = solve(X, y, z, gamma, **options)
+        found = solve_path(X, y, z, [gamma, 3 * gamma], **options)[0]
+        assert found.status is alone.status
+        assert found.objective == pytest.approx(alone.objective, rel=1e-9)
+        assert np.isfinite(found.certificate.gap)

@@ -322,6 +322,19 @@ def test_order_of_columns_and_units_do_not_matter(seed, ridge):
     np.testing.assert_allclose(other.alpha, base.alpha, rtol=1e-8)
 
 
+def test_advice_where_immutable_columns_nearly_depend_on_each_other():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 4))
+    X[:, 1] = X[:, 0] + 3e-15 * rng.normal(size=30)
+    y = X[:, 2] + rng.normal(size=30)
+    people, cost = Population.mixed(0.5, honest=0.5), np.array([inf, inf, 1.0, 1.0])
+    found = solve(X, y, np.maximum(y, 0.5), people, feature_cost=cost)
+    assert found.status is Status.INACCURATE
+    assert "Leave out immutable columns that other immutable ones nearly explain" in found.advice
+    few = solve(X[:, 1:], y, np.maximum(y, 0.5), people, feature_cost=cost[1:])
+    assert few.status.ok
+
+
 @pytest.mark.parametrize("null_space", ["use", "avoid"])
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 @pytest.mark.parametrize("honest", [0.0, 0.5])

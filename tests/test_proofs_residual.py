@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from spgls import Actions, Population, Status, certify, solve, solve_path
+from spgls import Actions, GameStatistics, Population, Status, certify, solve, solve_path
 from spgls.game.response import learner_loss
 from spgls.matrix import RowBlocks, as_matrix
 from spgls.matrix.squares import sum_rounding_down, sum_rounding_one_by_one
@@ -200,6 +200,52 @@ def test_strengths_that_no_units_bring_into_range_are_refused():
             call(X, y, y, 1.0)
     with pytest.raises(ValueError, match="X holds numbers too small to be squared"):
         solve(1e-150 * X, np.ones(2), np.ones(2), 1.0)
+
+
+@pytest.mark.parametrize("solver", ["auto", "krylov", "gltr"])
+@pytest.mark.parametrize("weight", [1e-300, 1e-180, 1e-156, 1e155, 1e200])
+def test_weights_of_any_size_change_nothing_but_the_unit(solver, weight):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(8, 3)), rng.normal(size=8)
+    z, share = np.maximum(y, 0.2), rng.uniform(0.1, 1.0, size=8)
+    games = [2.0] if solver == "gltr" else [2.0, Population.mixed(2.0, 0.5)]
+    for people in games:
+        plain = solve(X, y, z, people, sample_weight=share, solver=solver)
+        found = solve(X, y, z, people, sample_weight=weight * share, solver=solver)
+        assert found.status is plain.status
+        np.testing.assert_allclose(found.coef, plain.coef, rtol=1e-6)
+        assert found.objective / weight == pytest.approx(plain.objective, rel=1e-9)
+        assert found.certificate.relative_gap <= 1e-9
+        assert found.multiplier / weight == pytest.approx(plain.multiplier, rel=1e-4)
+        proof = certify(X, y, z, people, 0.0 * plain.coef, sample_weight=weight * share)
+        bound = proof.lower_bound / weight
+        assert bound == pytest.approx(plain.certificate.lower_bound, rel=1e-8)
+
+
+@pytest.mark.parametrize("weight", [1e-188, 1e-180, 1e-160])
+def test_tiny_weights_do_not_raise_a_bound(weight):
+    """Goals that are the labels: the loss falls towards nothing as coefficients grow."""
+    X, y = np.array([[1.0], [2.0], [4.0]]), np.array([1.0, 3.0, 2.0])
+    found = solve(X, y, y, 1.0, sample_weight=np.full(3, weight), tol=1e-2)
+    rival, q = Fraction(10**9), Fraction(10**18)
+    loss = sum(((rival * int(x) - int(t)) / (1 + q)) ** 2 for x, t in zip(X[:, 0], y, strict=True))
+    assert Fraction(found.certificate.lower_bound) <= loss * Fraction(weight)
+
+
+def test_weights_and_ridges_without_squares_are_refused():
+    X, y = np.array([[1.0], [2.0], [4.0]]), np.array([1.0, 3.0, 2.0])
+    with pytest.raises(ValueError, match=r"sample_weight holds numbers too large .* 1e\+307"):
+        solve(X, y, y, 1.0, sample_weight=np.full(3, 1e307))
+    calls = (
+        lambda: solve(X, y, y + 1.0, 1.0, ridge=1e296),
+        lambda: solve_path(X, y, y + 1.0, [1.0, 2.0], ridge=1e296),
+        lambda: certify(X, y, y + 1.0, 1.0, np.ones(1), ridge=1e296),
+        lambda: GameStatistics.from_data(X, y, y + 1.0).solve(1.0, ridge=1e296),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=r"ridge 1e\+296 is out of range.*are zero either way"):
+            call()
+    assert solve(X, y, y + 1.0, 1.0, ridge=1e140).status.ok
 
 
 @pytest.mark.parametrize("solver", ["krylov", Spectral(engine="qr"), Spectral(engine="gram")])

@@ -363,6 +363,22 @@ class TestRefused:
         with pytest.raises(ValueError, match="too large to be squared"):
             large + GameStatistics.from_data(X[few], np.full(3, -7e153), z[few])
 
+    @pytest.mark.parametrize("method", ["moments", "triangular"])
+    def test_rows_that_faded_away(self, method):
+        found = GameStatistics.from_data(X, y, z, method=method)
+        plain = found.solve(1.0, fit_intercept=True)
+        with np.errstate(under="ignore"):
+            for _ in range(800):
+                found = found.decayed(0.5)
+            faded = found.solve(1.0, fit_intercept=True)
+            assert faded.status is plain.status
+            np.testing.assert_allclose(faded.coef, plain.coef, rtol=1e-6)
+            for _ in range(300):
+                found = found.decayed(0.5)
+        for call in (found.solve, lambda gamma: found.certify(plain.coef, gamma)):
+            with pytest.raises(ValueError, match=r"weights of these rows .* decay less often"):
+                call(1.0)
+
     def test_too_large_to_square_about_zero(self):
         # About their mean they are zero.
         with pytest.raises(ValueError, match="too large to be squared"):

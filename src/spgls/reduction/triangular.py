@@ -66,6 +66,9 @@ def reduce_triangle(
         after += account.kappa / kappa * account.sizes[: n + 2]
     if lead:
         means[order[1:]] = factor[0, 1:] / factor[0, 0]
+    # Ones are wrong like any column, and explain a part of each.
+    wrong = after.copy()
+    wrong[order[lead:]] += lead * np.abs(factor[0, lead:])
     raw = origin.column_sizes(after[:n], sizes.weight)
     scale, before = after[layout.changeable], raw[layout.changeable]
     if layout.price is not None:
@@ -78,7 +81,7 @@ def reduce_triangle(
     fixed[:, ~fixed[lead:].any(axis=0)] = 0.0
     known = factor[lead:, lead : lead + f + k].copy()
     free_map, rest, rank, free_cut, spread = _split_free(
-        factor[lead:, lead:], f, kappa, after[free]
+        factor[lead:, lead:], f, kappa, wrong[free]
     )
     left = np.linalg.norm(rest, axis=0)
     if layout.avoids_null:
@@ -115,7 +118,7 @@ def reduce_triangle(
     blur = layout.blur(after[:n])
     # Immutable columns are wrong too, and with them what they explain of the others.
     turned = (kappa + blur) * spread
-    own = sizes_with_free(layout, after, free_map)
+    own = sizes_with_free(layout, wrong, free_map)
     if 0.0 < turned <= _TURNED:
         own = (own + turned * spread * left) / (1.0 - turned - turned**2)
     own, (size_y, size_z) = own[:-2], (own[-2:] + zeroed / kappa).tolist()
@@ -134,7 +137,10 @@ def reduce_triangle(
         least = _least_shown(own, vectors, sigma, reach)
     elif certain and len(sigma) == np.count_nonzero(apart[layout.changeable] & (scale > 0.0)):
         columns = np.concatenate([free, layout.changeable])
-        least = _least_singular(known, np.concatenate([after[free], scale]), apart[columns], f)
+        priced = wrong[columns]
+        if layout.price is not None:
+            priced[f:] *= layout.price
+        least = _least_singular(known, priced, apart[columns], f)
     elif certain and 0 < len(sigma) == all_rows - lead - rank:
         # As many directions as there are rows: predictions are then what they may be, and only
         # the norm that they take is in doubt.

@@ -9,6 +9,7 @@ from spgls.game.between import Between
 from spgls.game.providers import Population, PopulationRange
 from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
+from spgls.reduction.layout import Layout
 from spgls.solvers.auto import check_memory
 from spgls.solvers.by_reduction import solve_by_reduction, solve_task
 from spgls.solvers.iterative.early import close_products
@@ -112,7 +113,7 @@ def play(
             as_returned(one, data, population, ridge, controls.tol),
             population,
             ridge,
-            data.layout.avoids_null,
+            data.layout,
         )
         for one, population in zip(found, populations, strict=True)
     )
@@ -145,10 +146,9 @@ def play_sums(
         told = [units.people(game) for game in games]
         scaled = _play_sums(units.told_of_sums(data), told, units.ridge(ridge), tol)
         found = tuple(units.back(one, game) for one, game in zip(scaled, games, strict=True))
-    avoids_null = data.layout.avoids_null
     return tuple(
         _with_setting(
-            as_returned(one, data, population, ridge, tol), population, ridge, avoids_null
+            as_returned(one, data, population, ridge, tol), population, ridge, data.layout
         )
         for one, population in zip(found, populations, strict=True)
     )
@@ -170,15 +170,17 @@ def _play_sums(
 
 
 def _with_setting(
-    solution: Solution, population: Population | PopulationRange, ridge: float, avoids_null: bool
+    solution: Solution, population: Population | PopulationRange, ridge: float, layout: Layout
 ) -> Solution:
     """A solution that knows its game, as far as its advice asks."""
     share = population.honest
     honest = (share.low if isinstance(share, Between) else share) > 0.0
-    if not (honest or ridge or avoids_null):
+    immutable = layout.coordinates is None and layout.count < layout.columns
+    if not (honest or ridge or layout.avoids_null or immutable):
         # Games of the paper come in thousands, and their solutions know that already.
         return solution
-    return replace(solution, setting=Setting(honest, ridge > 0.0, avoids_null))
+    setting = Setting(honest, ridge > 0.0, layout.avoids_null, immutable)
+    return replace(solution, setting=setting)
 
 
 def _play(

@@ -320,16 +320,17 @@ def _on_rows(
     some, rest = _NONE, _FIRST
     if len(reached) > 1 or task.one_of_many:
         clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
+        # What is filled in along directions that the data shows has an effect, of either sign.
+        clear &= (optima.fill == 0.0) | (game.nullity > 0)
         some, rest = np.flatnonzero(clear), np.flatnonzero(~clear)
     if len(some):
         pull = np.array([reached[i].pull for i in some])
         measured.intercept[some] = reduction.intercepts(coef[:, some], pull)
         clock.lap("recovery", reduction.reads)
-    for few in column_chunks(data, rest):
-        measured.measure(few, reduction)
-        clock.lap("recovery", 1.0)
+    measured.measure(rest, reduction, clock)
     # A loss about large means is better known to sums about an origin than to predictions.
     measured.improve(reduction, optima.value - task.ridges * optima.t, rounding)
+    measured.measure(some[np.isinf(measured.rounding[some])], reduction, clock)
     return _Losses(measured.intercept, measured.loss, measured.rounding)
 
 
@@ -352,8 +353,13 @@ class _Measured:
         better &= ~(abs(value - self.loss) > own + self.rounding)
         self.loss[better], self.rounding[better] = value[better], own[better]
 
-    def measure(self, some: np.ndarray, reduction: Reduction) -> None:
-        """Predict every row by some of them, in one read."""
+    def measure(self, which: np.ndarray, reduction: Reduction, clock: Clock) -> None:
+        """Predict every row by some of them, in as few reads as there is memory for."""
+        for some in column_chunks(self._data, which):
+            self._measure(some, reduction)
+            clock.lap("recovery", 1.0)
+
+    def _measure(self, some: np.ndarray, reduction: Reduction) -> None:
         data, coef = self._data, np.ascontiguousarray(self._coef[:, some])
         # As a block even if it is one column: a vector would wake the threads of BLAS, which then
         # spin beside those of the next reduction.

@@ -73,11 +73,14 @@ class Setting:
         Whether large coefficients are penalised.
     avoids_null : bool
         Whether coefficients stay where the rows vary.
+    immutable : bool
+        Whether some columns cannot be changed.
     """
 
     honest: bool = False
     ridge: bool = False
     avoids_null: bool = False
+    immutable: bool = False
 
 
 #: What each status means.
@@ -142,6 +145,8 @@ def advise(status: Status, setting: Setting, solver: str = "") -> str:
         remedies.append("add rows up with method='triangular', which keeps all digits")
     elif status in _INEXACT and solver not in ("spectral", "triangular"):
         remedies.append("use solver='spectral'")
+    if status is Status.INACCURATE and setting.immutable:
+        remedies.insert(0, "leave out immutable columns that other immutable ones nearly explain")
     if status is Status.UNREPRESENTABLE and not setting.ridge:
         remedies.append("penalise large coefficients (ridge)")
     if status is Status.OPTIMAL:
