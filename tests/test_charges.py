@@ -263,6 +263,24 @@ def test_ones_that_are_wrong_are_charged_for(monkeypatch, size):
     assert useful > 20
 
 
+@pytest.mark.parametrize("sums", [False, True])
+def test_no_gap_is_small_in_units_that_are_not_known(sums):
+    """Rounding decides which immutable columns count, and these explain nearly all labels."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(5, 6))
+    X[:, 0] = 0.7 * X[:, 1] - 1.3 * X[:, 2]
+    y = 1e7 + rng.normal(size=5)
+    z, cost = np.maximum(y, 1e7 + 0.3), [np.inf] * 4 + [1.0, 2.0]
+    if sums:
+        others = GameStatistics.from_data(7 * X, y, z)
+        found = (GameStatistics.from_data(X, y, z) + others - others).solve(1.0, feature_cost=cost)
+    else:
+        found = solve(X, y, z, 1.0, feature_cost=cost, solver="spectral")
+    assert found.certificate.lower_bound == 0.0
+    assert found.certificate.kind == "estimated"
+    assert not found.status.ok
+
+
 def test_singular_values_that_did_not_converge_are_as_wrong_as_the_longest_column(monkeypatch):
     """Where Jacobi's method gives up, short columns have the rounding of long ones."""
     rng, jacobi = np.random.default_rng(4), triangular.lapack.dgejsv

@@ -265,6 +265,9 @@ def build_certificate(
     above = objective + objective_rounding - lower
     gap = np.inf if np.isnan(above) else max(0.0, above)
     relative = in_units(gap, game.yy if unit is None else unit, label_size)
+    if gap > 0.0 and game.rounding.slack == np.inf:
+        # Which columns are free is not certain, nor what these leave of the labels.
+        relative = np.inf
     if not relative <= tol:
         kind = "estimated"
     return Certificate(min(lower, objective), gap, relative, kkt_residual, kind, among)
