@@ -587,3 +587,15 @@ def test_losses_that_the_reduction_cannot_tell_are_measured():
         assert found.status is alone.status
         assert found.objective == pytest.approx(alone.objective, rel=1e-9)
         assert np.isfinite(found.certificate.gap)
+
+
+@pytest.mark.parametrize("seed", (1, 14, 32, 40))
+def test_losses_that_stored_coefficients_change_are_measured(seed):
+    """Means that are many standard deviations: a path would miss a tolerance that a solve meets."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(12, 6)), 1) + np.round(10.0 ** rng.uniform(2, 6, size=6))
+    y, z = np.round(rng.normal(size=(2, 12)), 1)
+    options = {"fit_intercept": True, "feature_cost": [1.0, 1.0, INF, 1.0, 1.0, INF]}
+    gammas = (0.2, 1.0, 0.05, 3.0)
+    for found, gamma in zip(solve_path(X, y, z, gammas, **options), gammas, strict=True):
+        assert found.status is solve(X, y, z, gamma, **options).status

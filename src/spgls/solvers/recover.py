@@ -50,6 +50,8 @@ _REPRESENTABLE = 1e10
 _DIGITS = 1e-10
 #: and its rounding takes no more than this share of the gap allowed.
 _SHARE = 1e-2
+#: Where storing coefficients takes more than this of it, losses are measured all the same.
+_STORED = 0.1
 #: Rows whose errors are formed at a time.
 _PIECE = 2**16
 
@@ -329,8 +331,12 @@ def _on_rows(
         clock.lap("recovery", reduction.reads)
     measured.measure(rest, reduction, clock)
     # A loss about large means is better known to sums about an origin than to predictions.
-    measured.improve(reduction, optima.value - task.ridges * optima.t, rounding)
-    measured.measure(some[np.isinf(measured.rounding[some])], reduction, clock)
+    value = optima.value - task.ridges * optima.t
+    measured.improve(reduction, value, rounding)
+    unsure = some[measured.rounding[some] > _STORED * task.tol * game.yy]
+    if len(unsure):
+        measured.measure(unsure, reduction, clock)
+        measured.improve(reduction, value, rounding)
     return _Losses(measured.intercept, measured.loss, measured.rounding)
 
 
