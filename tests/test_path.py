@@ -589,7 +589,7 @@ def test_losses_that_the_reduction_cannot_tell_are_measured():
         assert np.isfinite(found.certificate.gap)
 
 
-@pytest.mark.parametrize("seed", (1, 14, 32, 40))
+@pytest.mark.parametrize("seed", [1, 14, 32, 40])
 def test_losses_that_stored_coefficients_change_are_measured(seed):
     """Means that are many standard deviations: a path would miss a tolerance that a solve meets."""
     rng = np.random.default_rng(seed)
