@@ -25,7 +25,6 @@ from spgls.datasets import (
     load_residential_building,
     load_wine_quality,
 )
-from spgls.game.providers import priced_norm
 from spgls.population import solve_population
 from spgls.reduction import ReducedGame
 from spgls.reduction.data import GameData
@@ -39,17 +38,6 @@ from spgls.solvers import Spectral
 from spgls.sphere import build_certificate, dual_bound, solve_sphere
 
 ENGINES = ("auto", "gram", "qr")
-
-
-def loss(X, y, z, population, coef, intercept=0.0, cost=None):
-    """A predictor's mean over the groups of their sums of squares, in extended precision."""
-    X, y, z, coef = (np.asarray(a, dtype=np.longdouble) for a in (X, y, z, coef))
-    prediction, t = X @ coef + intercept, priced_norm(np.asarray(coef, float), cost)
-    total = np.longdouble(0.0)
-    for gamma, share in zip(population.gammas, population.shares, strict=True):
-        alpha = t / gamma
-        total += share * ((((prediction + alpha * z) / (1 + alpha)) - y) ** 2).sum()
-    return float(total)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
