@@ -245,6 +245,19 @@ def test_solutions_are_honest(solver, name):
         assert proof.relative_gap <= TOL
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_default_fits_are_proved(name):
+    """At a strength that goes with the data, and at that of the problem."""
+    game = problem(name)
+    told = {"z": game.z, "sample_weight": game.options["sample_weight"]}
+    for gamma in ("auto", game.gamma):
+        model = spgls.StackelbergRegressor(gamma, feature_cost=game.options["feature_cost"])
+        model.fit(game.X, game.y, **told)
+        assert model.status_.ok or model.status_ is Status.UNATTAINED
+        assert model.certificate_.kind == "proved"
+
+
 @pytest.mark.parametrize(("solver", "name"), CELLS)
 def test_pulls_agree(solver, name):
     found, answer = cell(solver.name, name), problem(name).answer
