@@ -41,6 +41,9 @@ _NEAR, _FIRST = 2.0, 64
 _SAME = 64 * EPS
 #: Goals less labels that vary by no more than this, over both, do not vary.
 _CONSTANT = 1e-14
+#: Shorter columns are as wrong as this, since products below the range of double precision lose
+#: their digits.
+_SHORT = 1e-140
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,9 +306,8 @@ class Moments(Added):
 
     @classmethod
     def _own_doubt(cls, kept: Array, matrix: Matrix) -> Vector:
-        # Products below the range of double precision lose digits, each by its least number.
         rows = matrix.shape[0]
-        lost = rows * float(np.finfo(np.float64).tiny)
+        lost = rows * _SHORT**2
         kappa = max(kappa_of_sums(rows), sum_rounding_one_by_one(matrix))
         return np.asarray(np.sqrt((_FORMED + kappa / EPS) * kept.diagonal() + lost))
 
@@ -469,7 +471,8 @@ class Factor(Added):
     @classmethod
     def _own_doubt(cls, kept: Array, matrix: Matrix) -> Vector:
         rows = matrix.shape[0]
-        return np.asarray(kappa_of_factor(rows, 0) / EPS * np.linalg.norm(kept, axis=0))
+        short = _SHORT * kept.any(axis=0)
+        return np.asarray(kappa_of_factor(rows, 0) / EPS * np.linalg.norm(kept, axis=0) + short)
 
     def about(self, shift: Vector) -> Factor:
         """Subtract the step from every row, as often as it stands for one."""

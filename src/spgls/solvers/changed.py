@@ -21,6 +21,7 @@ from spgls.solvers.dispatch import check_knows, play
 from spgls.solvers.iterative.iterate import Controls
 from spgls.solvers.recover import Clock, Task
 from spgls.solvers.registry import Solver
+from spgls.solvers.short import refuse_short_columns
 from spgls.solvers.small import as_game
 from spgls.solvers.solution import Solution
 from spgls.solvers.spectral import Spectral
@@ -90,6 +91,8 @@ def engine_of_sums(solver: Solver, data: GameData, games: int) -> Engine | None:
     """
     m, n = data.matrix.shape
     rows = m if data.weight is None else int(np.count_nonzero(data.weight))
+    # Any column may be one that nobody can change in one of the games.
+    refuse_short_columns(data, honest=True)
     if rows <= n or units_of(data) is not None:
         return None
     if isinstance(solver, Spectral):

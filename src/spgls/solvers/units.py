@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import frexp, isinf, sqrt
+from math import copysign, frexp, inf, isinf, ldexp, sqrt
 from typing import TypeAlias, overload
 
 import numpy as np
 
+from spgls.base.cached import cached_property
 from spgls.base.types import Vector
 from spgls.base.vector import dot
 from spgls.game.between import Between
@@ -23,6 +24,7 @@ from spgls.reduction.data import GameData
 from spgls.reduction.game_sums import GameSums
 from spgls.reduction.layout import Layout
 from spgls.solvers.iterative.early import begun_products
+from spgls.solvers.short import refuse_short_columns
 from spgls.solvers.solution import End, Solution
 from spgls.sphere.certificate import Certificate
 
@@ -62,6 +64,12 @@ class Units:
     b: float
     w: float = 1.0
 
+    @cached_property
+    def _bits(self) -> tuple[int, int, int]:
+        """Their logarithms: products of them may not be numbers where what they multiply is."""
+        a, b, w = (frexp(unit)[1] - 1 for unit in (self.a, self.b, self.w))
+        return a, b, w
+
     def told(self, data: GameData) -> GameData:
         """The data of the game in these units."""
         weight = None if data.weight is None else data.weight * self.w * self.w
@@ -97,7 +105,8 @@ class Units:
     def _strength(self, gamma: float) -> float:
         if isinf(gamma):
             return gamma
-        told = gamma / self.a * self.b / self.a * self.b
+        a, b, _ = self._bits
+        told = _times(gamma, 2 * (b - a))
         if not _STRONGEST <= told <= _WEAKEST:
             raise ValueError(
                 f"gamma {gamma:.3g} is out of range: where X and the labels are of order one it is "
@@ -107,7 +116,8 @@ class Units:
 
     def ridge(self, ridge: float) -> float:
         """A penalty in these units."""
-        told = ridge * self.a * self.w * self.a * self.w
+        a, _, w = self._bits
+        told = _times(ridge, 2 * (a + w))
         if told > _WEAKEST:
             raise ValueError(
                 f"ridge {ridge:.3g} is out of range: where X and the weights are of order one it "
@@ -118,7 +128,8 @@ class Units:
 
     def _of_loss(self, value: float) -> float:
         """Something that is measured like objectives, in the units of the game itself."""
-        return value / self.b / self.w / self.b / self.w
+        _, b, w = self._bits
+        return _times(value, -2 * (b + w))
 
     def coef(self, coef: Vector) -> Vector:
         """Coefficients in these units."""
@@ -134,18 +145,18 @@ class Units:
 
     def back(self, solution: Solution, who: float | Population | PopulationRange) -> Solution:
         """A solution in the units of the game itself."""
-        b, proof, of_loss = self.b, solution.certificate, self._of_loss
+        proof, of_loss, (a_bits, b_bits, w_bits) = solution.certificate, self._of_loss, self._bits
         # The multiplier of a population is that of a squared norm, not of the unit sphere.
-        unit = self.w * (self.a if isinstance(who, Population | PopulationRange) else b)
+        unit = w_bits + (a_bits if isinstance(who, Population | PopulationRange) else b_bits)
         history = tuple(
             replace(step, objective=of_loss(step.objective), residual=of_loss(step.residual))
             for step in solution.history
         )
         return replace(
             solution,
-            coef=solution.coef / b,
-            intercept=solution.intercept / b,
-            multiplier=solution.multiplier / unit / unit,
+            coef=solution.coef / self.b,
+            intercept=solution.intercept / self.b,
+            multiplier=_times(solution.multiplier, -2 * unit),
             objective=of_loss(solution.objective),
             certificate=self.of_certificate(proof),
             history=history,
@@ -169,11 +180,20 @@ def units_of(data: GameData, games: Sequence[Who] = (), ridge: float = 0.0) -> U
     """Units that suit the data; None where its own do.
 
     Data whose largest numbers have no square in double precision is refused, and so are strengths
-    and ridges of games that have none once data and labels are of order one.
+    and ridges of games that have none once data and labels are of order one, and columns that no
+    bound could speak about.
     """
+    units = _units_of(data, games, ridge)
+    refuse_short_columns(data, honest=any(_may_be_honest(game) for game in games))
+    return units
+
+
+def _units_of(data: GameData, games: Sequence[Who], ridge: float) -> Units | None:
     count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
     heaviest = 1.0 if data.weight is None else float(data.weight.max())
     usual = data.layout.price is None and _LIGHT <= heaviest <= _HEAVY
+    if data.weight is not None:
+        usual &= float(data.weight.min()) >= _LIGHTEST * heaviest
     if usual and _plain(data, count, games, ridge):
         return None
     target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
@@ -184,6 +204,12 @@ def units_of(data: GameData, games: Sequence[Who] = (), ridge: float = 0.0) -> U
         raise ValueError(
             f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
             "most; bring them to a smaller scale."
+        )
+    lightest = heaviest if data.weight is None else _least_positive(data.weight)
+    if lightest < _LIGHTEST * heaviest:
+        raise ValueError(
+            f"sample_weight holds numbers from {lightest:.3g} to {heaviest:.3g}, too far apart for "
+            "sums of squares in double precision; set the smallest ones to zero."
         )
     if max(target, 1.0) * sqrt(len(data.y)) * sqrt(heaviest) > _MOST:
         raise ValueError(
@@ -242,6 +268,14 @@ def _strengths(who: Who) -> tuple[float, ...]:
     return who.gammas if isinstance(who, Population) else (who,)
 
 
+def _may_be_honest(who: Who) -> bool:
+    """Whether some people, perhaps, change nothing."""
+    if not isinstance(who, Population | PopulationRange):
+        return False
+    share = who.honest
+    return (share.high if isinstance(share, Between) else share) > 0.0
+
+
 def _plain(data: GameData, count: int, games: Sequence[Who], ridge: float) -> bool:
     """Whether sums of squares say at once that nothing is out of the ordinary."""
     m, n = data.matrix.shape
@@ -264,6 +298,18 @@ def _plain(data: GameData, count: int, games: Sequence[Who], ridge: float) -> bo
     unit = own / (y + z)
     strengths = (gamma for who in games for gamma in _strengths(who) if not isinf(gamma))
     return all(_STRONGEST * _FAR <= gamma * unit <= _WEAKEST / _FAR for gamma in strengths)
+
+
+def _times(value: float, bits: int) -> float:
+    """A number times a power of two, rounded once where it is too small for all its digits."""
+    try:
+        return ldexp(value, bits)
+    except OverflowError:
+        return copysign(inf, value)
+
+
+def _least_positive(weight: Vector) -> float:
+    return float(weight.min(where=weight > 0.0, initial=np.inf))
 
 
 def _to_one(size: float, most: int) -> float:
