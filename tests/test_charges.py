@@ -23,6 +23,7 @@ from spgls.reduction.layout import Layout
 from spgls.reduction.second_moments import reduce_moments
 from spgls.reduction.sums import Account, Origin
 from spgls.reduction.triangular import reduce_triangle
+from spgls.solvers import Spectral
 from spgls.solvers.iterative import curvature
 from spgls.solvers.iterative.by_products import Points, measure_span
 from spgls.solvers.iterative.images import Span
@@ -237,12 +238,17 @@ def test_immutable_columns_pay_for_what_they_explain_in_truth(monkeypatch, engin
     assert 30 < doubted < 270
 
 
+@pytest.mark.parametrize("told", [False, True])
 @pytest.mark.parametrize("size", [1e-7, 1e-5])
-def test_ones_that_are_wrong_are_charged_for(monkeypatch, size):
-    """An immutable column that hardly varies, and what it explains beside an intercept."""
+def test_ones_that_are_wrong_are_charged_for(monkeypatch, size, told):
+    """An immutable column that hardly varies, and what it explains beside an intercept.
+
+    Rows are as wrong as a factor makes them, or as those who added them up tell.
+    """
     rng, m, useful = np.random.default_rng(0), 6, 0
     layout = Layout(1, cost=np.array([np.inf]), fit_intercept=True)
-    monkeypatch.setattr(triangular, "kappa_of_factor", lambda *_: size)
+    own = size / 1000 if told else size
+    monkeypatch.setattr(triangular, "kappa_of_factor", lambda *_: own)
     for _ in range(200):
         weak = rng.normal(size=m)
         weak = (weak - weak.mean()) / np.linalg.norm(weak - weak.mean())
@@ -255,7 +261,8 @@ def test_ones_that_are_wrong_are_charged_for(monkeypatch, size):
         # All of them are wrong such that the best predictor seems worse.
         sign = np.array([np.sign(best[0]), -1.0, 0.0, np.sign(best[1])])
         wrong = rows + size * np.outer(left / np.linalg.norm(left), sign * lengths)
-        game = reduce_triangle(layout, wrong, Origin(), m).game
+        account = Account(lengths, size) if told else None
+        game = reduce_triangle(layout, wrong, Origin(), m, account=account).game
         nothing = np.float64(0.0)
         charge = game.rounding.charge(nothing, nothing, np.float64(1.0), game.yy * (1 + 1e-9))
         assert game.yy - charge <= left @ left * (1 + 1e-9)
@@ -585,3 +592,46 @@ def test_products_of_a_column_that_subtraction_left_shorter_than_rounding_count(
         assert best.status.ok
         unit = float(np.square(y - y.mean()).sum())
         assert found.certificate.lower_bound <= best.objective + 1e-12 * unit
+
+
+def labels_that_flushing_changes(columns, rows, ratio):
+    """Goals are a multiple of an immutable column but for what is taken for rounding.
+
+    Without that there are two optima of the same loss, with it the second is the better one.
+    """
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(rows, columns + 2)))[0]
+    fixed, seen, rest = basis[:, :columns], basis[:, columns], basis[:, columns + 1]
+    y = 0.8 * seen + rest
+    z = ratio * fixed[:, 0] + 0.8e-14 * columns * ratio * rest
+    return np.column_stack([fixed, seen]), y, z
+
+
+def test_labels_and_goals_that_are_flushed_are_charged_for():
+    f, gamma = 120, 64.0
+    X, y, z = labels_that_flushing_changes(f, 160, 100.0)
+    cost = np.append(np.full(f, np.inf), 1.0)
+    found = solve(X, y, z, gamma, feature_cost=cost, solver=Spectral(engine="qr"))
+    losses = []
+    for pull in np.roots([1.0, -1.0, 0.64 / gamma]).real:
+        v = 0.8 / (1.0 - pull)
+        # What the immutable columns do best, by refinement in more digits than are claimed.
+        wanted = (y + v * v / gamma * (y - z) - v * X[:, f]).astype(np.longdouble)
+        free = np.zeros(f, dtype=np.longdouble)
+        for _ in range(3):
+            left = np.asarray(wanted - X[:, :f].astype(np.longdouble) @ free, dtype=float)
+            free += np.linalg.lstsq(X[:, :f], left, rcond=None)[0]
+        losses.append(exact_sum(X, y, z, gamma, np.append(free.astype(float), v)))
+    assert Fraction(found.certificate.lower_bound) <= min(losses) + Fraction(1e-11)
+
+
+def exact_sum(X, y, z, gamma, coef):
+    """Loss of a predictor whose last column alone is changeable, without rounding."""
+    exact = [Fraction(float(w)) for w in coef]
+    s = 1 / (1 + exact[-1] ** 2 / Fraction(gamma))
+    rows = zip(X.tolist(), y.tolist(), z.tolist(), strict=True)
+    told = (
+        (sum(Fraction(x) * w for x, w in zip(row, exact, strict=True)), Fraction(a), Fraction(b))
+        for row, a, b in rows
+    )
+    return sum((s * p + (1 - s) * b - a) ** 2 for p, a, b in told)

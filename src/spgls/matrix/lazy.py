@@ -286,15 +286,16 @@ def range_basis(columns: Array) -> Array:
     return np.ascontiguousarray(q[:, :rank])
 
 
-def flush_columns(columns: Array, before: Vector, dimension: int) -> float:
+def flush_columns(columns: Array, before: Vector, dimension: int) -> Vector:
     """Set columns to zero, in place, of which a projection left nothing but rounding.
 
-    ``dimension`` is that of the space projected away. Returned is the norm of what was there.
+    ``dimension`` is that of the space projected away. Returned are the lengths of what was there,
+    zero of columns that stay.
     """
     after = np.sqrt(np.einsum("ij,ij->j", columns, columns))
     flat = after <= ROUNDING * max(dimension, 1) * before
     columns[:, flat] = 0.0
-    return float(np.linalg.norm(after[flat]))
+    return np.where(flat, after, 0.0)
 
 
 def _scale(factor: Vector | None, v: Array) -> Array:

@@ -254,7 +254,7 @@ def crude_end(sections: Sections, t: float) -> float:
     """The same on ``[t, inf)``: large coefficients cost honest predictions, or a ridge."""
     rounding = sections.rounding
     square, honest = t * rounding.proved_lowest(sections.lowest), sections.groups.honest
-    excess = max(sqrt(square) - sqrt(sections.yy) - rounding.kappa * rounding.y, 0.0)
+    excess = max(sqrt(square) - rounding.label_length(sections.yy), 0.0)
     margin = _ULPS * honest * (square + sections.yy)
     return float(honest * excess**2 - margin + (1.0 - _ULPS) * sections.ridge * t)
 

@@ -174,7 +174,7 @@ def _honest(game: ReducedGame, ridge: float, tol: float, certify: bool) -> Popul
         reach = upper / ridge if ridge > 0.0 else np.inf
         lowest = game.rounding.proved_lowest(game.lowest)
         if lowest > 0.0:
-            reach = min(reach, (sqrt(upper) + sqrt(game.yy)) ** 2 / lowest)
+            reach = min(reach, (sqrt(upper) + game.rounding.label_length(game.yy)) ** 2 / lowest)
         if not game.size + game.nullity:
             reach = 0.0
         zero, nu = np.zeros(1), np.array([ridge])

@@ -377,22 +377,29 @@ class GameData:
         if not self._plain:
             before = np.array([norm(times(self.root_weight, t)) for t in self.centred])
         free, targets, _ = self._first_projection
+        flushed = np.zeros(2)
         if free.rank:
-            flush_columns(targets, before, free.rank)
+            flushed = flush_columns(targets, before, free.rank)
         y, z = targets[:, 0], targets[:, 1]
         gap = y - z
         apart = dot(gap, gap)
         if sqrt(apart) <= self.same * (before[0] + before[1]):
+            flushed[1] += sqrt(apart)
             targets, z, apart = side_by_side(y, y, order="F"), y, 0.0
         yy, zz = self.raw_squares if self._plain else (dot(y, y), dot(z, z))
         if z is y:
-            return _Projected(targets, before, (yy, yy, yy, apart))
-        return _Projected(targets, before, (yy, dot(y, z), zz, apart))
+            return _Projected(targets, before, flushed, (yy, yy, yy, apart))
+        return _Projected(targets, before, flushed, (yy, dot(y, z), zz, apart))
 
     @property
     def projected_targets(self) -> tuple[Array, Vector]:
         """``P S^{1/2}[y, z]``, rounding set to zero, and the norms before projection."""
         return self._projected.targets, self._projected.before
+
+    @property
+    def flushed_targets(self) -> Vector:
+        """Lengths of what was set to zero of projected labels and goals."""
+        return self._projected.flushed
 
     @property
     def target_squares(self) -> tuple[float, float, float, float]:
@@ -489,10 +496,11 @@ class GameData:
 
 
 class _Projected(NamedTuple):
-    """Labels and goals after projection, their norms before, and their squares."""
+    """Labels and goals after projection, their norms before, what was flushed, and squares."""
 
     targets: Array
     before: Vector
+    flushed: Vector
     squares: tuple[float, float, float, float]
 
 

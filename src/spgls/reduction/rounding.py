@@ -290,6 +290,12 @@ class Rounding:
             return sqrt(max(0.0, least**2 - self.kappa))
         return max(0.0, least - self.kappa)
 
+    def label_length(self, yy: float) -> float:
+        """What the labels are no longer than after projection, by their computed square."""
+        if self.kind == "squared":
+            return sqrt(yy + self.kappa * self.y**2)
+        return sqrt(yy) + self.kappa * self.y
+
     def proved_lowest(self, lowest: float) -> float:
         """What is certain of the smallest eigenvalue of the squared data, by its computed value."""
         if self.kind == "squared":

@@ -167,7 +167,7 @@ def _projected_panels(data: GameData) -> Iterator[tuple[Array, Vector]]:
         piece = free.apply(piece) if free.rank else piece
         before = np.sqrt(squares[wanted]) * price[columns][wanted]
         lost = flush_columns(piece, before, free.rank)
-        yield piece, np.array([size, float(before @ before), own, lost**2])
+        yield piece, np.array([size, float(before @ before), own, float(lost @ lost)])
 
 
 def _finish(
@@ -183,7 +183,12 @@ def _finish(
         coordinates[:, 1] = coordinates[:, 0]
     outside = targets - vectors @ coordinates
     limit = 32 * np.sqrt(len(targets)) * EPS * np.linalg.norm(targets, axis=0)
-    outside[:, np.linalg.norm(outside, axis=0) <= limit] = 0.0
+    length = np.linalg.norm(outside, axis=0)
+    outside[:, length <= limit] = 0.0
+    zeroed = data.flushed_targets + np.where(length <= limit, length, 0.0)
+    if 0.0 < rounding.kappa < np.inf:
+        more_y, more_z = (zeroed / rounding.kappa).tolist()
+        rounding = replace(rounding, y=rounding.y + more_y, z=rounding.z + more_z)
     gap = targets[:, 0] - targets[:, 1]
     avoids = data.layout.avoids_null
     if avoids and len(sigma) and rounding.kind == "factor":

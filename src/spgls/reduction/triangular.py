@@ -68,7 +68,10 @@ def reduce_triangle(
         means[order[1:]] = factor[0, 1:] / factor[0, 0]
     # Ones are wrong like any column, and explain a part of each.
     wrong = after.copy()
-    wrong[order[lead:]] += lead * np.abs(factor[0, lead:])
+    if lead:
+        length = abs(factor[0, 0])
+        more = 0.0 if account is None else account.kappa / kappa * account.sizes[n + 2]
+        wrong[order[1:]] += (1.0 + more / length) * np.abs(factor[0, 1:])
     raw = origin.column_sizes(after[:n], sizes.weight)
     scale, before = after[layout.changeable], raw[layout.changeable]
     if layout.price is not None:
@@ -87,11 +90,13 @@ def reduce_triangle(
     if layout.avoids_null:
         # Of columns that immutable ones nearly explain, what is left is such a direction too.
         rest[:, :k][:, left[:k] <= _HARDLY * scale] = 0.0
-    lost = flush_columns(rest[:, :k], before, lead + f)
+    lost = float(np.linalg.norm(flush_columns(rest[:, :k], before, lead + f)))
     norms = after[n:]
-    flush_columns(rest[:, k:], norms, lead + f)
+    zeroed = flush_columns(rest[:, k:], norms, lead + f)
     # Goals that differ from the labels by what the learner may choose freely equal them.
-    same = bool(np.linalg.norm(rest[:, k] - rest[:, k + 1]) <= 1e-14 * norms.sum())
+    apart_by = float(np.linalg.norm(rest[:, k] - rest[:, k + 1]))
+    same = apart_by <= 1e-14 * norms.sum()
+    zeroed[1] += same * apart_by
     corner = _square(triangle(rest))
     core, targets, tail = corner[:k, :k], corner[:k, k:], corner[k:, k:]
     sigma, seen, vectors, cut = _graded_svd(core, scale, _HARDLY if layout.avoids_null else 0.0)
@@ -100,7 +105,7 @@ def reduce_triangle(
     # Coordinates below the rounding of their vector are zero, and lowest singular values that
     # differ by rounding are one: the hard case is decided by such equalities.
     tiny = np.abs(coordinates) <= 8 * EPS * norms
-    zeroed = np.linalg.norm(np.where(tiny, coordinates, 0.0), axis=0)
+    zeroed += np.linalg.norm(np.where(tiny, coordinates, 0.0), axis=0)
     coordinates[tiny] = 0.0
     if len(sigma):
         sigma = np.where(sigma <= (1 + 64 * EPS) * sigma.min(), sigma.min(), sigma)
