@@ -305,3 +305,18 @@ def test_an_interrupted_refit_is_the_fit_before():
         model.fit(X[:, :1], y)
     assert model.n_features_in_ == 3
     np.testing.assert_array_equal(model.predict(X), expected)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_columns_so_large_that_a_null_direction_shows(seed):
+    """Large coefficients along a direction that the data does not see: their loss is measured."""
+    rng = np.random.default_rng(seed)
+    large = rng.normal(size=4)
+    X = np.column_stack([1e20 * large, 1e-5 * rng.normal() * large, np.ones(4)])
+    y, z = np.array([0.0, 1.0, 0.0, 0.0]), rng.random(4)
+    people = Population.mixed(10.0 ** rng.uniform(-3, 10), 0.5)
+    alone, among = solve(X, y, z, people), solve_path(X, y, z, [people, 1.0])[0]
+    exact = exact_loss(X, y, z, people, among.coef)
+    assert among.objective == pytest.approx(exact, rel=1e-12)
+    assert among.objective == pytest.approx(alone.objective, rel=1e-12)
+    assert exact <= among.certificate.lower_bound + among.certificate.gap + 1e-14
