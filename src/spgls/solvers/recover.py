@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from time import perf_counter
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -287,7 +287,8 @@ def loss_rounding(
 ) -> float:
     """What rounding can have done to such a loss."""
     s, c = sqrt(reached.a), sqrt(reached.k)
-    return reduction.evaluation_rounding(coef, intercept, loss, s=s, c=c)
+    hidden = reached.hidden(reduction.reach_of(coef, intercept), loss) if reached.t == inf else 0.0
+    return hidden + reduction.evaluation_rounding(coef, intercept, loss, s=s, c=c)
 
 
 class _Losses(NamedTuple):
