@@ -13,7 +13,9 @@ import pytest
 import scipy.sparse as sp
 
 from spgls import (
+    Between,
     Floor,
+    GameStatistics,
     Population,
     StackelbergRegressor,
     Status,
@@ -305,3 +307,62 @@ def test_an_interrupted_refit_is_the_fit_before():
         model.fit(X[:, :1], y)
     assert model.n_features_in_ == 3
     np.testing.assert_array_equal(model.predict(X), expected)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_columns_so_large_that_a_null_direction_shows(seed):
+    """Large coefficients along a direction that the data does not see: their loss is measured."""
+    rng = np.random.default_rng(seed)
+    large = rng.normal(size=4)
+    X = np.column_stack([1e20 * large, 1e-5 * rng.normal() * large, np.ones(4)])
+    y, z = np.array([0.0, 1.0, 0.0, 0.0]), rng.random(4)
+    people = Population.mixed(10.0 ** rng.uniform(-3, 10), 0.5)
+    alone, among = solve(X, y, z, people), solve_path(X, y, z, [people, 1.0])[0]
+    exact = exact_loss(X, y, z, people, among.coef)
+    assert among.objective == pytest.approx(exact, rel=1e-12)
+    assert among.objective == pytest.approx(alone.objective, rel=1e-12)
+    assert exact <= among.certificate.lower_bound + among.certificate.gap + 1e-14
+
+
+# Predictors whose squared norm is beyond double precision
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        1.0,
+        Population([1.0, 5.0], [0.5, 0.5]),
+        Population.mixed(1.0, 0.5),
+        Population.mixed(Between(0.5, 5), honest=0.3),
+    ],
+)
+@pytest.mark.parametrize("size", [1e155, 1e200, 1.7e308])
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize("intercept", [None, 1.0])
+def test_certificates_of_huge_coefficients(people, size, ridge, intercept):
+    """People predict their goals, unless some are honest; a slope that is not known is infinite."""
+    X, y, z = np.array([[1.0, 0.0], [0.2, 1.0], [0.5, 0.1]]), np.eye(3)[0], np.array([1.0, 1, 2])
+    best = solve(X, y, z, people, ridge=ridge, fit_intercept=intercept is not None)
+    proofs = [certify(X, y, z, people, [size, 0.0], ridge=ridge, intercept=intercept)]
+    for method in ("moments", "triangular"):
+        sums = GameStatistics.from_data(X, y, z, method=method)
+        proofs.append(sums.certify([size, 0.0], people, ridge=ridge, intercept=intercept))
+    # Nobody's prediction is a number any more where coefficients are the largest numbers.
+    told = size < 1e308 and (people == 1.0 or getattr(people, "honest", None) == 0.0)
+    for proof in proofs:
+        assert proof.kkt_residual == inf
+        assert best.objective - 1e-6 <= proof.lower_bound <= best.objective + 1e-12
+        finite = pytest.approx((z - y) @ (z - y))
+        assert proof.lower_bound + proof.gap == (finite if told and ridge == 0.0 else inf)
+
+
+def test_certificates_of_huge_coefficients_on_large_data():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 20)), rng.normal(size=3000)
+    z, coef = y + rng.random(3000), np.full(20, 1e155)
+    best = solve(X, y, z, 1.0).objective
+    proof = certify(X, y, z, 1.0, coef)
+    assert proof.kkt_residual == inf
+    assert best * (1 - 1e-6) <= proof.lower_bound <= best * (1 + 1e-12)
+    assert proof.lower_bound + proof.gap == pytest.approx((z - y) @ (z - y))
+    assert certify(X, y, z, Population.mixed(1.0, 0.5), coef).gap == inf

@@ -524,3 +524,23 @@ def test_repr_and_memory():
     assert found.label_spread == pytest.approx(y.std())
     assert found.goal_distance == pytest.approx(np.sqrt(np.mean((z - y) ** 2)))
     assert replace(found).weight == M
+
+
+@pytest.mark.parametrize(
+    "people", [Population.mixed(1e12, 0.3), Population([1.0, 1e12], [0.5] * 2)]
+)
+def test_strengths_that_are_no_numbers_in_units_of_the_rows(people):
+    """Labels whose squares vanish in sums: refused as by solve, or answered, and nothing else."""
+    columns, small = np.array([[1.0], [2.0], [4.0]]), np.array([1.0, 2.0, -1.0]) * 1e-164
+    found = GameStatistics.from_data(columns, small, np.zeros(3))
+    with pytest.raises(ValueError, match=r"^gamma .*is out of range"):
+        found.solve(people)
+    with pytest.raises(ValueError, match=r"^gamma .*is out of range"):
+        found.certify([1.0], people)
+
+
+def test_columns_whose_squares_vanish_in_sums():
+    columns, labels, goals = np.array([[0.0], [2e-171]]), np.array([1.0, 0.0]), np.array([1.1, 0.9])
+    found = GameStatistics.from_data(columns, labels, goals)
+    with pytest.raises(ValueError, match=r"^gamma .*is out of range"):
+        found.solve(Population.mixed(0.8, 0.5), fit_intercept=True)

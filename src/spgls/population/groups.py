@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf
+from math import inf, sqrt
+from sys import float_info
 
 from spgls.game.providers import Population
 from spgls.population.moments import left_by
@@ -25,7 +26,8 @@ class Reached:
         self.s, self.c = [], []
         a = k = u = 0.0
         for gamma, share in zip(groups.gammas, groups.shares, strict=True):
-            s, c = left_by(t, gamma)
+            # Who cannot move does not, whatever the norm.
+            s, c = left_by(t, gamma) if gamma < inf else (1.0, 0.0)
             a += share * s * s
             u += share * s * c
             k += share * c * c
@@ -41,6 +43,26 @@ class Reached:
     def pull(self) -> float:
         """``u/a``: the alpha of the one provider whose best free part is the population's."""
         return self.u / self.a if self.a > 0.0 else inf
+
+    def penalty(self, ridge: float) -> float:
+        """A ridge times ``t``: nothing without a ridge, even where ``t`` is beyond all numbers."""
+        return ridge * self.t if ridge else 0.0
+
+    def hidden(self, size: float, loss: float) -> float:
+        """What a ``t`` beyond all numbers hides of a loss: ``s`` is taken for zero there.
+
+        Parameters
+        ----------
+        size : float
+            Length of the errors before anybody moves, at most.
+        loss : float
+            The loss.
+        """
+        if self.t < inf:
+            return 0.0
+        moving = max((gamma for gamma in self._groups.gammas if gamma < inf), default=0.0)
+        wrong = moving / float_info.max * size
+        return wrong * (2.0 * sqrt(loss) + wrong)
 
     def by_norm(self, ee: float, eg: float, gg: float) -> float:
         """Derivative of the loss by ``t`` where errors and gaps to the goals stay as they are.

@@ -33,6 +33,10 @@ __all__ = ["EXACT", "LOOSE", "Dual", "Section", "Sections", "Units"]
 EXACT, LOOSE = 1e-8, 1e-2
 
 
+class NoStrength(ArithmeticError, ValueError):
+    """A strength leaves the range of double precision: solvers may try another way, or refuse."""
+
+
 @dataclass(frozen=True)
 class Units:
     """Powers of two that bring data, labels and goals to order one."""
@@ -57,6 +61,18 @@ class Units:
         """Unit of squared norms and of strengths."""
         # A product becomes infinite where a power would raise.
         return self.norm * self.norm
+
+    def strengths(self, gammas: Sequence[Numbers] | Vector) -> list[Numbers]:
+        """Strengths in these units; those that are no numbers there are refused."""
+        with np.errstate(all="ignore"):
+            told = [gamma / np.float64(self.t) for gamma in gammas]
+        for gamma, own in zip(gammas, told, strict=True):
+            if not np.all((own > 0.0) & ((own < inf) | (gamma == inf))):
+                raise NoStrength(
+                    "gamma is out of range: the rows leave so little of X or of the labels that it "
+                    "is no number in their units. Bring X, y and z to other scales."
+                )
+        return told
 
 
 class Dual(NamedTuple):
@@ -168,7 +184,7 @@ class Sections:
         self.units = units
         # Intervals know the norms that they pay for.
         self.rounding = game.rounding.scaled(units.sigma, units.length)
-        self.groups = GroupMoments([gamma / units.t for gamma in gammas], shares)
+        self.groups = GroupMoments(units.strengths(gammas), shares)
         self.ridge: Numbers = ridge / units.sigma**2
         size = units.length**2
         self.sigma: Vector = game.sigma / units.sigma

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import fsum
+from math import fsum, inf, nan
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -69,6 +69,14 @@ def game_of_sums(
     return GameSums(told.blurred(min(made.blur(told.sizes[:n]), 1.0)), layout, sums)
 
 
+def _exact_sum(terms: list[float]) -> float:
+    """A sum without rounding; not a number where it leaves the range of double precision."""
+    try:
+        return fsum(terms)
+    except (OverflowError, ValueError):
+        return nan
+
+
 @dataclass(frozen=True, eq=False)
 class GameSums:
     """Sums of rows, and what their columns mean.
@@ -127,7 +135,7 @@ class GameSums:
         error, gap = np.zeros((2, n + 4))
         error[:n], error[n] = coef, -1.0
         # The constant is small where means are large: its terms cancel, and are added exactly.
-        error[-1] = fsum([intercept, -float(shift[n]), *exact_terms(shift[:n], coef)])
+        error[-1] = _exact_sum([intercept, -float(shift[n]), *exact_terms(shift[:n], coef)])
         gap[n + 2], gap[-1] = 1.0, shift[n + 2]
         return Errors(error, gap)
 
@@ -145,7 +153,11 @@ class GameSums:
         """
         value = rounding = 0.0
         for share, s, c in groups:
-            own, doubt = self.sums.square(s * errors.error + c * errors.gap)
+            try:
+                own, doubt = self.sums.square(s * errors.error + c * errors.gap)
+            except OverflowError:
+                # Python refuses powers that NumPy calls infinite.
+                return inf, inf
             value, rounding = value + share * own, rounding + share * doubt
         return max(value, 0.0), rounding
 

@@ -152,11 +152,19 @@ class Reduction(ABC):
         error = error + self.game.rounding.blur * s * linear
         return np.asarray(2 * np.sqrt(np.maximum(objective, 0.0)) * error + error**2)
 
+    def reach_of(self, coef: Vector, intercept: float) -> float:
+        """Length of predictions and labels, at most."""
+        linear = float(np.abs(self.raw * coef).sum())
+        return linear + abs(intercept) * float(np.sqrt(self.sizes.weight)) + float(self.sizes.y)
+
     def evaluation_rounding(
         self, coef: Vector, intercept: float, objective: float, *, s: float, c: float
     ) -> float:
         """Bound on what rounding can have done to an objective measured on the data."""
         linear = float(np.linalg.norm(self.raw * coef))
+        if not linear < np.inf:
+            # Its square leaves the range of double precision before it does.
+            linear = float(np.abs(self.raw * coef).sum())
         blurred = self.game.rounding.blur * s * linear
         linear += abs(intercept) * np.sqrt(self.sizes.weight)
         error = _ULPS / 2 * (s * linear + self.sizes.y + c * self.sizes.z) + blurred

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf, isfinite
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -245,10 +246,11 @@ def certify_predictor(
     reduction = reduced(data, "qr" if "qr" in data.reductions else "gram")
     assert reduction is not None
     reached = Groups(who).at(priced_norm(coef, data.layout.cost))
-    penalty = ridge * reached.t
+    penalty = reached.penalty(ridge)
     if isinstance(data, GameSums):
         errors = data.errors(coef, intercept)
         loss, rounding = data.loss(errors, reached.each())
+        rounding += reached.hidden(reduction.reach_of(coef, intercept), loss)
         slope = slope_of_sums(data, reached, coef, errors, ridge)
     else:
         prediction = data.matrix.apply(coef) + intercept
@@ -275,13 +277,17 @@ def solve_task(game: ReducedGame, task: Task) -> Optima:
 
 
 def slope_of(data: GameData, at: Reached, coef: Vector, prediction: Vector, ridge: float) -> float:
-    """Norm of half the gradient of a predictor's loss, measured on the data, over its terms."""
+    """Norm of half the gradient of a predictor's loss, measured on the data, over its terms.
+
+    Infinite where it is not known, since something left the range of double precision.
+    """
     if data.layout.count == 0:
         return 0.0
     root = 1.0 if data.root_weight is None else data.root_weight
     error, gap = root * (prediction - data.y), root * (data.z - data.y)
     by_norm = at.by_norm(float(error @ error), float(error @ gap), float(gap @ gap)) + ridge
-    return _relative(data.layout, coef, data.priced.cross(at.a * error + at.u * gap), by_norm)
+    pulled = data.priced.cross(at.a * error + at.u * gap)
+    return _relative(data.layout, coef, pulled, by_norm, at)
 
 
 def slope_of_sums(data: GameSums, at: Reached, coef: Vector, errors: Errors, ridge: float) -> float:
@@ -292,12 +298,17 @@ def slope_of_sums(data: GameSums, at: Reached, coef: Vector, errors: Errors, rid
     products = (data.inner(*pair) for pair in ((error, error), (error, gap), (gap, gap)))
     by_norm = at.by_norm(*products) + ridge
     pulled = data.products(at.a * error + at.u * gap)[layout.changeable]
-    return _relative(layout, coef, times(layout.price, pulled), by_norm)
+    return _relative(layout, coef, times(layout.price, pulled), by_norm, at)
 
 
-def _relative(layout: Layout, coef: Vector, pulled: Vector, by_norm: float) -> float:
+def _relative(layout: Layout, coef: Vector, pulled: Vector, by_norm: float, at: Reached) -> float:
     """Norm of a gradient over those of its two terms."""
+    if not (at.t < inf and at.a > 0.0):
+        # Both terms vanish in double precision, whether or not they cancel.
+        return inf
     v = coef[layout.changeable] / (1.0 if layout.price is None else layout.price)
     norm = float(np.linalg.norm(pulled + by_norm * v))
     unit = float(np.linalg.norm(pulled) + abs(by_norm) * np.linalg.norm(v))
+    if not isfinite(norm + unit):
+        return inf
     return norm / unit if norm else 0.0

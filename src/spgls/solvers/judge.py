@@ -75,7 +75,7 @@ def judge_predictor(
         return certify_predictor(data, coef, intercept, who, ridge)
     with np.errstate(all="ignore"):
         judged = _Judged(data, coef, intercept, who, ridge, enough)
-        if not isinstance(who, Population):
+        if not isinstance(who, Population) and isfinite(judged.objective):
             judged.take(*judged.own_bound(who))
         if judged.relative_gap > enough:
             judged.solve(limit)
@@ -116,11 +116,11 @@ class _Judged:
         self._reached: Reached = Groups(who).at(priced_norm(coef, data.layout.cost))
         self._prediction = data.matrix.apply(coef) + intercept
         loss, at = loss_of(data, self._reached, self._prediction), self._reached
-        penalty = ridge * at.t
+        penalty = at.penalty(ridge)
         self.objective = loss + penalty
-        self._rounding = self._run.prover.fresh.rulers.of_loss(
-            coef, intercept, loss, s=sqrt(at.a), c=sqrt(at.k)
-        )
+        rulers = self._run.prover.fresh.rulers
+        self._rounding = rulers.of_loss(coef, intercept, loss, s=sqrt(at.a), c=sqrt(at.k))
+        self._rounding += at.hidden(rulers.reach_of(coef, intercept), loss)
         self._rounding += 4 * EPS * penalty
         self._lower, self.useful = 0.0, True
         self._kind: Kind = "proved"
@@ -164,7 +164,7 @@ class _Judged:
         """All that is known."""
         gap = self.objective + self._rounding - self._lower
         return Certificate(
-            lower_bound=self._lower if isfinite(gap) else 0.0,
+            lower_bound=self._lower,
             gap=gap if isfinite(gap) else inf,
             relative_gap=self.relative_gap,
             kkt_residual=slope_of(

@@ -226,6 +226,11 @@ class _Measured:
         if isinstance(data, GameSums):
             errors = data.errors(coef, intercept)
             losses, rounding = zip(*(data.loss(errors, one.each()) for one in at), strict=True)
+            size = reduction.reach_of(coef, intercept) if self.reach == inf else 0.0
+            rounding = tuple(
+                own + one.hidden(size, loss)
+                for own, one, loss in zip(rounding, at, losses, strict=True)
+            )
             self.slope = partial(slope_of_sums, data, coef=coef, errors=errors, ridge=task.ridge)
         else:
             # As a block even if it is one column: see recover.
@@ -236,10 +241,11 @@ class _Measured:
                 for one, loss in zip(at, losses, strict=True)
             )
             self.slope = partial(slope_of, data, coef=coef, prediction=said, ridge=task.ridge)
-        penalty = task.ridge * self.reach
+        penalty = at[0].penalty(task.ridge)
         self._objectives = [loss + penalty for loss in losses]
-        self.objective = max(self._objectives)
-        self._rounding = max(rounding) + 4 * EPS * penalty
+        # By NumPy, to which what is not a number is the largest.
+        self.objective = float(np.max(self._objectives))
+        self._rounding = float(np.max(rounding)) + 4 * EPS * penalty
 
     def ends(self, best: list[float]) -> tuple[End, ...]:
         """How the predictor fares at every end, where the best one has a known objective."""

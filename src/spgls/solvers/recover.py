@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from time import perf_counter
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -52,6 +52,8 @@ _DIGITS = 1e-10
 _SHARE = 1e-2
 #: Where storing coefficients takes more than this of it, losses are measured all the same.
 _STORED = 0.1
+#: By so many ulps of the largest column a direction that the data does not see may be seen.
+_SEEN = 8
 #: Rows whose errors are formed at a time.
 _PIECE = 2**16
 
@@ -285,7 +287,8 @@ def loss_rounding(
 ) -> float:
     """What rounding can have done to such a loss."""
     s, c = sqrt(reached.a), sqrt(reached.k)
-    return reduction.evaluation_rounding(coef, intercept, loss, s=s, c=c)
+    hidden = reached.hidden(reduction.reach_of(coef, intercept), loss) if reached.t == inf else 0.0
+    return hidden + reduction.evaluation_rounding(coef, intercept, loss, s=s, c=c)
 
 
 class _Losses(NamedTuple):
@@ -319,6 +322,7 @@ def _on_rows(
 ) -> _Losses:
     """Losses from the reduction where that leaves them digits enough, the others from the rows."""
     measured, clock, game = _Measured(data, coef, reached), task.clock, reduction.game
+    rounding = _rounding_as_stored(reduction, reached, optima, rounding)
     some, rest = _NONE, _FIRST
     if len(reached) > 1 or task.one_of_many:
         clear = (rounding <= _DIGITS * optima.value) & (rounding <= _SHARE * task.tol * game.yy)
@@ -338,6 +342,23 @@ def _on_rows(
         measured.measure(unsure, reduction, clock)
         measured.improve(reduction, value, rounding)
     return _Losses(measured.intercept, measured.loss, measured.rounding)
+
+
+def _rounding_as_stored(
+    reduction: Reduction, reached: list[Reached], optima: Optima, rounding: Vector
+) -> Vector:
+    """The rounding of losses from the reduction, for coefficients as they are stored.
+
+    A direction that the data does not see is known to the last digits of its largest entry, which
+    may stand for the smallest column. Of predictions that cancel to nothing the reduction knows
+    nothing.
+    """
+    largest = float(np.max(reduction.scale, initial=0.0))
+    s = np.sqrt([at.a for at in reached])
+    shown = _SEEN * EPS * largest * optima.fill * s
+    stored = rounding + (2 * np.sqrt(np.maximum(optima.value, 0.0)) + shown) * shown
+    known = [representable(reduction.game, at.t) for at in reached]
+    return np.where(known, stored, np.inf)
 
 
 class _Measured:

@@ -179,14 +179,17 @@ class _Measured:
             assert data.given is not None
             rows = replace(data, matrix=data.given, layout=plain)
             measured = _on_rows(rows, coef, intercept, at)
-        penalty = ridge * reach
-        rounding = max(error for _, error in measured) + 8 * EPS * penalty
+        penalty = at[0].penalty(ridge)
+        rounding = float(np.max([error for _, error in measured])) + 8 * EPS * penalty
+        if not reach < inf:
+            rounding = inf
         return cls(reach, [loss + penalty for loss, _ in measured], rounding)
 
     @property
     def objective(self) -> float:
         """The worst."""
-        return max(self.objectives)
+        # By NumPy, to which what is not a number is the largest.
+        return float(np.max(self.objectives))
 
     def gap(self, lower_bound: float) -> float:
         """How far the objective can be above the best."""

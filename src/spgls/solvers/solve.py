@@ -274,6 +274,7 @@ def certify(
     return judged_as_given(_judged(*told), *told)
 
 
+@np.errstate(all="ignore")
 def _judged(
     data: GameData,
     coef: Vector,

@@ -393,6 +393,7 @@ class GameStatistics:
         return f"GameStatistics({count}, {self.n_features} columns, {self.method})"
 
 
+@np.errstate(all="ignore")
 def _judged(
     data: GameSums,
     coef: Vector,

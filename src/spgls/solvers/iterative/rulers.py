@@ -136,6 +136,13 @@ class Rulers:
         targets = y * self.y + z * self.z
         return np.asarray((self.across + self.turn) * (inside + targets) + self.cut * targets)
 
+    def reach_of(self, coef: Vector, intercept: float) -> float:
+        """Length of predictions and labels, at most."""
+        return self._linear(coef, intercept) + self.raw_y
+
+    def _linear(self, coef: Vector, intercept: float) -> float:
+        return float(self.raw @ np.abs(coef)) + self.constant * abs(intercept)
+
     def of_loss(self, coef: Vector, intercept: float, loss: float, *, s: float, c: float) -> float:
         """What rounding can have done to a loss that was measured on the data.
 
@@ -148,7 +155,7 @@ class Rulers:
         s, c : float
             Weights of predictions and of goals once people have moved.
         """
-        linear = float(self.raw @ np.abs(coef)) + self.constant * abs(intercept)
+        linear = self._linear(coef, intercept)
         moved = self.across * (s * linear + c * self.raw_z + self.raw_y)
         return float(moved * (2.0 * sqrt(loss) + moved) + self.down * loss)
 
