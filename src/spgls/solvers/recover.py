@@ -353,11 +353,13 @@ def _rounding_as_stored(
     may stand for the smallest column. Of predictions that cancel to nothing the reduction knows
     nothing.
     """
+    known = [representable(reduction.game, at.t) for at in reached]
+    if all(known) and not optima.fill.any():
+        return rounding
     largest = float(np.max(reduction.scale, initial=0.0))
     s = np.sqrt([at.a for at in reached])
     shown = _SEEN * EPS * largest * optima.fill * s
     stored = rounding + (2 * np.sqrt(np.maximum(optima.value, 0.0)) + shown) * shown
-    known = [representable(reduction.game, at.t) for at in reached]
     return np.where(known, stored, np.inf)
 
 
