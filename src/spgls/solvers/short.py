@@ -64,5 +64,5 @@ def _weighted_means(data: GameData) -> Vector:
     """Means of each column by random weights, which only columns of zeros make zero."""
     weights = np.random.default_rng(0).uniform(1.0, 2.0, len(data.y))
     if data.weight is not None:
-        weights *= np.sqrt(data.weight / float(data.weight.max()))
+        weights *= np.sqrt(np.asarray(data.weight) / float(data.weight.max()))
     return np.abs(np.asarray(data.matrix.cross(weights))) / float(weights.sum())

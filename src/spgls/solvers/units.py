@@ -309,7 +309,8 @@ def _times(value: float, bits: int) -> float:
 
 
 def _least_positive(weight: Vector) -> float:
-    return float(weight.min(where=weight > 0.0, initial=np.inf))
+    least = float(weight.min())
+    return least if least > 0.0 else float(np.asarray(weight)[np.asarray(weight) > 0.0].min())
 
 
 def _to_one(size: float, most: int) -> float:
