@@ -31,6 +31,8 @@ __all__ = ["EXACT", "LOOSE", "Dual", "Section", "Sections", "Units"]
 
 #: Last Newton steps that leave a multiplier exact, or good to a few digits.
 EXACT, LOOSE = 1e-8, 1e-2
+#: Units above this, and below its inverse, leave strengths that are numbers in the rows' own.
+_SMALL = 1e-150
 
 
 class NoStrength(ArithmeticError, ValueError):
@@ -64,8 +66,12 @@ class Units:
 
     def strengths(self, gammas: Sequence[Numbers] | Vector) -> list[Numbers]:
         """Strengths in these units; those that are no numbers there are refused."""
+        unit = np.float64(self.t)
+        if _SMALL < unit < 1.0 / _SMALL:
+            # Strengths of games are between these, too.
+            return [gamma / unit for gamma in gammas]
         with np.errstate(all="ignore"):
-            told = [gamma / np.float64(self.t) for gamma in gammas]
+            told = [gamma / unit for gamma in gammas]
         for gamma, own in zip(gammas, told, strict=True):
             if not np.all((own > 0.0) & ((own < inf) | (gamma == inf))):
                 raise NoStrength(

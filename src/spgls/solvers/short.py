@@ -7,6 +7,8 @@ Then no bound could be trusted, and the data is refused.
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 from spgls.base.frames import column_names
@@ -18,8 +20,9 @@ __all__ = ["refuse_short_columns"]
 
 #: Numbers whose squares, and those of what varies in their last digits, are still numbers.
 _SHORT = 1e-130
-#: Rows that are looked at first, in which most columns show what they hold, and entries of them.
-_ROWS, _ENTRIES = 256, 2**15
+#: Rows that are looked at first, in which most columns show what they hold, more of them, and
+#: entries of either.
+_FIRST, _ROWS, _ENTRIES = 16, 256, 2**15
 
 
 def refuse_short_columns(data: GameData, *, honest: bool) -> None:
@@ -32,12 +35,15 @@ def refuse_short_columns(data: GameData, *, honest: bool) -> None:
     honest : bool
         Whether the learner meets people who change nothing, or may meet them.
     """
-    which = np.arange(data.layout.columns) if honest else data.layout.immutable
-    if not len(which):
+    if not (honest or len(data.layout.immutable)):
         return
+    direct = not data.matrix.work.by_index
+    if direct and _shown(data, _FIRST).min() >= _SHORT:
+        return
+    which = np.arange(data.layout.columns) if honest else data.layout.immutable
     with np.errstate(all="ignore"):
-        if not data.matrix.work.by_index:
-            which = which[~_shown(data)[which]]
+        if direct:
+            which = which[_shown(data, _ROWS)[which] < _SHORT]
         size = _weighted_means(data)[which] if len(which) else np.zeros(0)
         short = np.flatnonzero((size > 0.0) & (size < _SHORT))
     if len(short):
@@ -51,13 +57,13 @@ def refuse_short_columns(data: GameData, *, honest: bool) -> None:
         )
 
 
-def _shown(data: GameData) -> np.ndarray:
-    """Columns of which the first rows show that they are not short."""
-    count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
-    least = 1.0
-    if data.weight is not None:
-        least = float(data.weight[:count].min()) / float(data.weight.max())
-    return np.asarray(head_largest(data.matrix, count) * np.sqrt(least) >= _SHORT)
+def _shown(data: GameData, rows: int) -> Vector:
+    """What the first rows show of each column, at least."""
+    count = max(min(rows, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
+    largest = head_largest(data.matrix, count)
+    if data.weight is None:
+        return largest
+    return largest * sqrt(float(data.weight[:count].min()) / float(data.weight.max()))
 
 
 def _weighted_means(data: GameData) -> Vector:
