@@ -20,6 +20,7 @@ from spgls.population import solve_population
 from spgls.reduction import second_moments, triangular
 from spgls.reduction.data import GameData
 from spgls.reduction.layout import Layout
+from spgls.reduction.rounding import Rounding
 from spgls.reduction.second_moments import reduce_moments
 from spgls.reduction.sums import Account, Origin
 from spgls.reduction.triangular import reduce_triangle
@@ -635,3 +636,83 @@ def exact_sum(X, y, z, gamma, coef):
         for row, a, b in rows
     )
     return sum((s * p + (1 - s) * b - a) ** 2 for p, a, b in told)
+
+
+# Charges against the formulas of the theorems
+
+
+def theorem(rounding, tau, size, upper, ways):
+    """What theorems 1, 2, 3 and 3a charge for, by the best of some ways to bound coefficients."""
+    kappa, top = rounding.kappa, np.sqrt(upper)
+    charges = []
+    for least, weak in ways:
+        certain = np.sqrt(least**2 - kappa) if rounding.kind == "squared" else least - kappa
+        weight = weak * np.sqrt(tau)
+        if least < np.inf:
+            weight = (top + size) / certain + weight * (least / certain)
+        if rounding.kind == "squared":
+            charges.append(kappa * (weight + size) ** 2)
+        else:
+            delta = kappa * (weight + size)
+            charges.append(2 * delta * top + delta**2)
+    return min(charges)
+
+
+@pytest.mark.parametrize("kind", ["squared", "factor"])
+def test_charges_are_no_less_than_theorems_say(kind):
+    """In any units, and with columns that were wrong before anything was computed."""
+    rng, sharp = np.random.default_rng(0), 0
+    for _ in range(400):
+        kappa, reach = 10.0 ** rng.uniform(-12, -5), 10.0 ** rng.uniform(-2, 2)
+        ways = [(np.inf, reach)]
+        if kind == "factor" and rng.random() < 0.7:
+            ways.append((kappa * 10.0 ** rng.uniform(0.31, 4), reach * 10.0 ** rng.uniform(-6, 0)))
+        least = (kappa**0.5 if kind == "squared" else kappa) * 10.0 ** rng.uniform(0.01, 4)
+        if rng.random() < 0.5:
+            ways.append((least, 0.0))
+        y, z = rng.random(2)
+        own = Rounding(
+            kind=kind,
+            kappa=kappa,
+            reach=reach,
+            y=y,
+            z=z,
+            least=least if ways[-1][1] == 0.0 else 0.0,
+            splits=tuple(way for way in ways[1:] if way[1] > 0.0),
+        )
+        tau, k, upper = 10.0 ** rng.uniform(-8, 12), rng.random(), 10.0 ** rng.uniform(-6, 0)
+        told, unit = own, 1.0
+        if rng.random() < 0.5:
+            sigma, unit = 2.0 ** rng.integers(-9, 10), 2.0 ** rng.integers(-9, 10)
+            told = own.scaled(sigma, unit)
+            tau_told, upper_told = tau * (sigma / unit) ** 2, upper / unit**2
+        else:
+            tau_told, upper_told = tau, upper
+        where = np.float64(tau_told), np.float64(np.sqrt(k)), np.float64(1.0), upper_told
+        charged = float(told.charge(*where)) * unit**2
+        wanted = theorem(own, tau, y + np.sqrt(k) * z, upper, ways)
+        assert charged >= wanted * (1 - 1e-9)
+        sharp += charged <= 5 * wanted
+    assert sharp > 200
+
+
+@pytest.mark.parametrize("kind", ["squared", "factor"])
+def test_columns_that_were_wrong_before_are_charged_for(kind):
+    """As if the sums or the factor were as wrong as that besides."""
+    own = Rounding(kind=kind, kappa=1e-9, reach=1.0, y=1.0, z=1.0, least=0.5)
+    blur = 3e-7
+    more = 1e-9 + (2 * blur + blur**2 if kind == "squared" else blur)
+    where = np.float64(4.0), np.float64(0.5), np.float64(1.0), 0.3
+    wanted = theorem(replace(own, kappa=more), 4.0, 1.5, 0.3, [(np.inf, 1.0), (0.5, 0.0)])
+    assert own.blurred(blur).charge(*where) >= wanted
+    lowest = own.blurred(blur).proved_lowest(0.04)
+    by_size, share = 0.2 - blur, 0.2 * (1 - more / (0.5 - more)) if kind == "factor" else 0.0
+    assert 0.0 < lowest <= max(by_size, share) ** 2
+
+
+def test_what_is_certain_of_the_smallest_eigenvalue():
+    """Predictions are wrong by the size of all columns, or by a share of themselves."""
+    own = Rounding(kind="factor", kappa=1e-3, reach=1.0, y=1.0, z=1.0, least=0.1)
+    assert own.proved_lowest(0.04) <= (0.2 - 1e-3) ** 2
+    assert own.proved_lowest(1e-8) <= (1e-4 * (1 - 1e-3 / (0.1 - 1e-3))) ** 2
+    assert own.proved_lowest(1e-8) > 0.9 * 1e-8
