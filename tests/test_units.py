@@ -122,7 +122,7 @@ def test_a_short_column_is_named():
 def test_weights_make_columns_short():
     X, y, z = np.diag([1e-65, 1.0, 1.0]), np.array([1e60, 0.0, 1.0]), np.ones(3)
     told = {"feature_cost": [inf, 1.0, 1.0], "sample_weight": [1e-200, 1.0, 1.0]}
-    with pytest.raises(ValueError, match=r"in column 0, about .* by the roots of weights"):
+    with pytest.raises(ValueError, match=r"in column 0, about .*, weights included;"):
         solve(X, y, z, 1.0, **told)
 
 

@@ -113,12 +113,15 @@ def reduce_moments(
     kappa += max(0.0, -lowest - cut) / reach**2 if reach else 0.0
     least = float(sigma[0]) / reach if len(sigma) and nullity == 0 else 0.0
     r_yy, r_zz = float(kept[k, k] - eta.dot(eta)), float(kept[k + 1, k + 1] - zeta.dot(zeta))
+    r_yz = float(kept[k, k + 1] - eta.dot(zeta))
+    # What no data has is taken for nothing, in labels, in goals and between them.
+    below = sum(max(0.0, -r) for r in (r_yy, r_zz, max(0.0, r_yy) + max(0.0, r_zz) - 2 * r_yz))
     game = ReducedGame(
         sigma=sigma,
         eta=eta,
         zeta=zeta,
         r_yy=max(0.0, r_yy),
-        r_yz=float(kept[k, k + 1] - eta.dot(zeta)),
+        r_yz=r_yz,
         r_zz=max(0.0, r_zz),
         nullity=nullity,
         free_gap=max(0.0, sizes.gap - gap),
@@ -132,7 +135,7 @@ def reduce_moments(
             tail_y=float(tail[0]),
             tail_z=float(tail[1]),
             least=least,
-            slack=max(0.0, -r_yy) + max(0.0, -r_zz) + origin.slack(sizes.centred_y),
+            slack=below + origin.slack(sizes.centred_y),
         ).blurred(blur),
     )
     return ColumnReduction(

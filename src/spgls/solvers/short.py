@@ -20,9 +20,9 @@ __all__ = ["refuse_short_columns"]
 
 #: Numbers whose squares, and those of what varies in their last digits, are still numbers.
 _SHORT = 1e-130
-#: Rows that are looked at first, in which most columns show what they hold, more of them, and
-#: entries of either.
-_FIRST, _ROWS, _ENTRIES = 16, 256, 2**15
+#: Rows in which most columns show what they hold, and entries that are looked at for the others
+#: before all are.
+_FIRST, _ENTRIES = 16, 2**20
 
 
 def refuse_short_columns(data: GameData, *, honest: bool) -> None:
@@ -43,7 +43,7 @@ def refuse_short_columns(data: GameData, *, honest: bool) -> None:
     which = np.arange(data.layout.columns) if honest else data.layout.immutable
     with np.errstate(all="ignore"):
         if direct:
-            which = which[_shown(data, _ROWS)[which] < _SHORT]
+            which = which[_shown(data, len(data.y))[which] < _SHORT]
         size = _weighted_means(data)[which] if len(which) else np.zeros(0)
         short = np.flatnonzero((size > 0.0) & (size < _SHORT))
     if len(short):
@@ -52,8 +52,9 @@ def refuse_short_columns(data: GameData, *, honest: bool) -> None:
         raise ValueError(
             f"X holds numbers too small to be squared in double precision in column {at}"
             + (f" ({names[at]!r})" if plain and names is not None else "")
-            + f", about {size[short[0]]:.1g} by the roots of weights; bring that column to a "
-            "larger scale, or leave it out."
+            + f", about {size[short[0]]:.1g}"
+            + (", weights included" if data.weight is not None else "")
+            + "; bring that column to a larger scale, or leave it out."
         )
 
 
