@@ -742,3 +742,11 @@ def test_labels_that_immutable_columns_nearly_explain_may_be_longer(kind):
     left = 1e-10
     longest = left**0.5 + 1e-9 * 3.0 if kind == "factor" else (left + 1e-9 * 3.0**2) ** 0.5
     assert own.label_length(left) >= longest * (1 - 1e-12)
+
+
+def test_moments_that_no_data_has_are_charged_for():
+    """Labels and goals, each of length one, whose product rounding has made larger than one."""
+    moment = np.diag([1.0, 1.0, 1.0])
+    moment[1, 2] = moment[2, 1] = 1.0 + 1e-6
+    game = reduce_moments(Layout(1), moment, Origin(), 5).game
+    assert game.rounding.slack >= 2e-6 * (1 - 1e-9)

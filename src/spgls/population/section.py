@@ -31,7 +31,7 @@ __all__ = ["EXACT", "LOOSE", "Dual", "Section", "Sections", "Units"]
 
 #: Last Newton steps that leave a multiplier exact, or good to a few digits.
 EXACT, LOOSE = 1e-8, 1e-2
-#: Units above this, and below its inverse, leave strengths that are numbers in the rows' own.
+#: Units of strengths between this and its inverse: where the strengths of games are numbers too.
 _SMALL = 1e-150
 
 

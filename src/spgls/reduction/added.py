@@ -307,7 +307,7 @@ class Moments(Added):
     @classmethod
     def _own_doubt(cls, kept: Array, matrix: Matrix) -> Vector:
         rows = matrix.shape[0]
-        lost = rows * _SHORT**2
+        lost = rows * _SHORT**2 * kept.any(axis=0)
         kappa = max(kappa_of_sums(rows), sum_rounding_one_by_one(matrix))
         return np.asarray(np.sqrt((_FORMED + kappa / EPS) * kept.diagonal() + lost))
 

@@ -1,13 +1,11 @@
-"""Columns of numbers so small that their squares are nothing, although coefficients may be large.
+"""Columns of numbers so small that their squares are nothing.
 
-A reduction takes such a column for one of zeros. Who may give it any coefficient can predict with
-it all the same: the learner, if nobody can change it, and the learner who is met by honest people.
-Then no bound could be trusted, and the data is refused.
+A reduction takes such a column for one of zeros. That does no harm where its coefficient is
+bounded. If nobody can change the column, or some people are honest, the coefficient may be as large
+as a number can be, and predict what no bound counts with. Then the data is refused.
 """
 
 from __future__ import annotations
-
-from math import sqrt
 
 import numpy as np
 
@@ -23,6 +21,8 @@ _SHORT = 1e-130
 #: Rows in which most columns show what they hold, and entries that are looked at for the others
 #: before all are.
 _FIRST, _ENTRIES = 16, 2**20
+#: Under what name it is kept with the data that no column is short.
+_LOOKED = "no short columns"
 
 
 def refuse_short_columns(data: GameData, *, honest: bool) -> None:
@@ -35,7 +35,7 @@ def refuse_short_columns(data: GameData, *, honest: bool) -> None:
     honest : bool
         Whether the learner meets people who change nothing, or may meet them.
     """
-    if not (honest or len(data.layout.immutable)):
+    if data.reductions.get(_LOOKED, False) or not (honest or len(data.layout.immutable)):
         return
     direct = not data.matrix.work.by_index
     if direct and _shown(data, _FIRST).min() >= _SHORT:
@@ -44,8 +44,9 @@ def refuse_short_columns(data: GameData, *, honest: bool) -> None:
     with np.errstate(all="ignore"):
         if direct:
             which = which[_shown(data, len(data.y))[which] < _SHORT]
-        size = _weighted_means(data)[which] if len(which) else np.zeros(0)
+        size = _sums(data)[which] if len(which) else np.zeros(0)
         short = np.flatnonzero((size > 0.0) & (size < _SHORT))
+    data.reductions[_LOOKED] = honest and not len(short)
     if len(short):
         at, names = int(which[short[0]]), column_names(data.source)
         plain = names is not None and data.layout.coordinates is None
@@ -58,18 +59,19 @@ def refuse_short_columns(data: GameData, *, honest: bool) -> None:
         )
 
 
-def _shown(data: GameData, rows: int) -> Vector:
-    """What the first rows show of each column, at least."""
-    count = max(min(rows, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
-    largest = head_largest(data.matrix, count)
+def _shown(data: GameData, most: int) -> Vector:
+    """What the largest number of each column is not below, by the root of its weight."""
+    count = max(min(most, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
     if data.weight is None:
-        return largest
-    return largest * sqrt(float(data.weight[:count].min()) / float(data.weight.max()))
+        return head_largest(data.matrix, count)
+    rows, head = next(data.matrix.row_panels(count))
+    root = np.sqrt(np.asarray(data.weight[rows]) / float(data.weight.max()))
+    return np.asarray(np.abs(head * root[:, None]).max(axis=0))
 
 
-def _weighted_means(data: GameData) -> Vector:
-    """Means of each column by random weights, which only columns of zeros make zero."""
+def _sums(data: GameData) -> Vector:
+    """Sums of each column by random weights, which only columns of zeros make zero."""
     weights = np.random.default_rng(0).uniform(1.0, 2.0, len(data.y))
     if data.weight is not None:
         weights *= np.sqrt(np.asarray(data.weight) / float(data.weight.max()))
-    return np.abs(np.asarray(data.matrix.cross(weights))) / float(weights.sum())
+    return np.abs(np.asarray(data.matrix.cross(weights)))

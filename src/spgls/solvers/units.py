@@ -190,10 +190,11 @@ def units_of(data: GameData, games: Sequence[Who] = (), ridge: float = 0.0) -> U
 
 def _units_of(data: GameData, games: Sequence[Who], ridge: float) -> Units | None:
     count = max(min(_ROWS, _ENTRIES // max(data.matrix.shape[1], 1)), 1)
-    heaviest = 1.0 if data.weight is None else float(data.weight.max())
-    usual = data.layout.price is None and _LIGHT <= heaviest <= _HEAVY
+    heaviest, lightest = 1.0, 1.0
     if data.weight is not None:
-        usual &= float(data.weight.min()) >= _LIGHTEST * heaviest
+        heaviest, lightest = float(data.weight.max()), _least_positive(data.weight)
+    usual = data.layout.price is None and _LIGHT <= heaviest <= _HEAVY
+    usual &= lightest >= _LIGHTEST * heaviest
     if usual and _plain(data, count, games, ridge):
         return None
     target = max(max(float(t.max()), -float(t.min())) for t in (data.y, data.z))
@@ -205,7 +206,6 @@ def _units_of(data: GameData, games: Sequence[Who], ridge: float) -> Units | Non
             f"y and z hold numbers too large to be squared in double precision, {target:.3g} at "
             "most; bring them to a smaller scale."
         )
-    lightest = heaviest if data.weight is None else _least_positive(data.weight)
     if lightest < _LIGHTEST * heaviest:
         raise ValueError(
             f"sample_weight holds numbers from {lightest:.3g} to {heaviest:.3g}, too far apart for "
@@ -310,7 +310,10 @@ def _times(value: float, bits: int) -> float:
 
 def _least_positive(weight: Vector) -> float:
     least = float(weight.min())
-    return least if least > 0.0 else float(np.asarray(weight)[np.asarray(weight) > 0.0].min())
+    if least > 0.0:
+        return least
+    own = np.asarray(weight)
+    return float(own[own > 0.0].min())
 
 
 def _to_one(size: float, most: int) -> float:
