@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,21 @@ from threadpoolctl import threadpool_limits
 from spgls import Population, certify, solve
 
 RESULTS = Path(__file__).parent / "results"
-GAMMA = 0.1
+#: People for whom it is cheap to change their rows, and for whom it is dear.
+STRONG, WEAK = 0.1, 1e3
 #: The largest gap of a good predictor, and what certify may take of a solve's memory and time.
 GAP, MEMORY, TIME = 1e-8, 3.0, 10.0
 #: Populations that are solved well enough to count, and the share of them that is to be proved.
 SOLVED, PROVED = 1e-9, 0.95
 SPARSE = (60_000, 30_000, 2e6 / (60_000 * 30_000))
+
+
+#: Whom the learner meets, by what is said of them.
+PEOPLE: dict[str, float | Population] = {
+    "one strength": STRONG,
+    "half honest": Population.mixed(WEAK),
+    "half honest, others strong": Population.mixed(STRONG),
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,9 @@ class Judged:
     def verdict(self) -> str:
         """Whether the bound is as good as asked for, and no dearer."""
         cheap = self.ratio <= TIME and self.memory <= MEMORY * self.solve_memory
-        return "met" if cheap and self.off <= GAP and self.kind == "proved" else "MISSED"
+        if not cheap or self.off > GAP:
+            return "MISSED"
+        return "met" if self.kind == "proved" else "estimated"
 
 
 @dataclass(frozen=True)
@@ -85,18 +97,19 @@ def judgements(threads: int, pairs: int, rows: int | None) -> Iterator[Judged]:
             data = uniform(rows or 8_000, 4_000)
         X, y, _ = data
         shape = " x ".join(map(str, X.shape))
-        for people, who in ((GAMMA, "one strength"), (Population.mixed(GAMMA), "half honest")):
+        for people, who in PEOPLE.items():
             with threadpool_limits(limits=threads):
-                found = solve(*data, people, solver="krylov")
+                found = solve(*data, who, solver="krylov")
                 for share, what in ((1.0, "found"), (0.5, "half of it")):
                     coef = share * found.coef
                     yield _judged(
-                        f"{kind} {shape}, {who}, {what}",
+                        f"{kind} {shape}, {people}, {what}",
                         threads,
                         pairs,
-                        lambda data=data, people=people: solve(*data, people, solver="krylov"),
-                        lambda data=data, people=people, coef=coef: certify(*data, people, coef),
-                        (found.objective, float(y @ y)),
+                        partial(solve, *data, who, solver="krylov"),
+                        partial(certify, *data, who, coef),
+                        found.objective,
+                        float(y @ y),
                     )
 
 
@@ -106,13 +119,13 @@ def _judged(
     pairs: int,
     play: Callable[[], Any],
     judge: Callable[[], Any],
-    known: tuple[float, float],
+    objective: float,
+    labels: float,
 ) -> Judged:
     play(), judge()
     times = np.array([(_seconds(play), _seconds(judge)) for _ in range(pairs)])
     ratios, proof = times[:, 1] / times[:, 0], judge()
     low, high = np.quantile(ratios, [0.25, 0.75])
-    objective, labels = known
     return Judged(
         name=name,
         threads=threads,
@@ -145,9 +158,9 @@ def populations(games: int) -> Iterator[Proved]:
             m, n = X.shape
             y = X @ (rng.normal(size=n) / np.sqrt(n)) + rng.normal(size=m)
             z = y + np.abs(rng.normal(size=m)) if seed % 2 else np.maximum(y, np.median(y))
-            unit = float(sp.linalg.norm(X) if sp.issparse(X) else np.linalg.norm(X)) ** 2 / m
+            whole = float(sp.linalg.norm(X) if sp.issparse(X) else np.linalg.norm(X))
             groups = rng.integers(1, 4)
-            strengths = 10.0 ** rng.uniform(-4, 2, size=groups) * float(y @ y) / m / unit
+            strengths = 10.0 ** rng.uniform(-4, 2, size=groups) * float(y @ y) / whole**2
             honest = rng.choice([0.0, 0.1, 0.5, 0.9])
             shares = rng.dirichlet(np.ones(groups)) * (1.0 - honest)
             people = Population([np.inf, *strengths], [honest, *shares])
@@ -195,12 +208,15 @@ def page(
     lines = ["# Certificates", "", machine(about), ""]
     lines += [f"Not a quiet machine: {note}", ""] if note else []
     lines += [
-        f"`certify` of what `krylov` finds against that solve, gamma {GAMMA:g}. Milliseconds, "
+        f"`certify` of what `krylov` finds against that solve, gamma {STRONG:g}, but {WEAK:g} where "
+        "half are honest and the others are not called strong. Milliseconds, "
         "medians, in one process, in turn; the ratio is the median of the pairs' ratios (quartiles "
         "in brackets). Memory is what a call holds at most, in MB beyond X. *Gap* is that of the "
         "predictor, in units of R2, *missed* what the bound misses of the optimum, relative to the "
         f"squared labels: at most {GAP:g}. A call may take {TIME:g} times the time and {MEMORY:g} "
-        "times the memory of the solve.",
+        "times the memory of the solve. Against strong people beside honest ones the multiplier is "
+        "next to nothing. Beyond 3,000 columns a bound then rests on what a random start tells of "
+        "the spectrum, and says that it is estimated.",
         "",
         "| predictor | threads | pairs | solve | certify | ratio | solve's memory | memory | proof "
         "| gap | missed | |",
