@@ -208,8 +208,8 @@ def page(
     lines = ["# Certificates", "", machine(about), ""]
     lines += [f"Not a quiet machine: {note}", ""] if note else []
     lines += [
-        f"`certify` of what `krylov` finds against that solve, gamma {STRONG:g}, but {WEAK:g} where "
-        "half are honest and the others are not called strong. Milliseconds, "
+        f"`certify` of what `krylov` finds against that solve, gamma {STRONG:g}, and {WEAK:g} "
+        "where half are honest and the others are not called strong. Milliseconds, "
         "medians, in one process, in turn; the ratio is the median of the pairs' ratios (quartiles "
         "in brackets). Memory is what a call holds at most, in MB beyond X. *Gap* is that of the "
         "predictor, in units of R2, *missed* what the bound misses of the optimum, relative to the "
