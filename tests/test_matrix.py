@@ -16,6 +16,7 @@ from spgls.matrix import (
     ProjectedMatrix,
     ScaledMatrix,
     as_matrix,
+    block_diagonal,
     dense,
     range_basis,
 )
@@ -591,3 +592,14 @@ def _noting(function, seen):
         return function(self, rows)
 
     return noted
+
+
+def test_blocks_along_a_diagonal():
+    """Dense and sparse ones, zeros that are stored, and nothing but an array comes out."""
+    blocks = [np.array([[1.0, 0.0], [2.0, 3.0]]), sp.coo_array(np.array([[4.0]])), np.ones((1, 2))]
+    found = block_diagonal(blocks)
+    assert isinstance(found, sp.csr_array)
+    expected = np.zeros((4, 5))
+    expected[:2, :2], expected[2, 2], expected[3, 3:] = blocks[0], 4.0, 1.0
+    np.testing.assert_array_equal(found.toarray(), expected)
+    assert found.nnz == 7

@@ -15,6 +15,7 @@ from spgls.base.types import EPS, Array, Number, Numbers, Table, Vector
 from spgls.base.validation import as_numbers
 from spgls.game.actions import Actions, Switches
 from spgls.game.moves import Cost, Moves
+from spgls.matrix import block_diagonal
 
 __all__ = ["Costs", "one_per_column", "read_cost"]
 
@@ -192,7 +193,7 @@ def _inverse_factor(matrix: sp.csr_array) -> Any:
     order = np.argsort(block_of, kind="stable")
     blocks = np.split(order, np.cumsum(np.bincount(block_of))[:-1])
     inverse = [_inverse_block(matrix[b][:, b].toarray(), b) for b in blocks]
-    assembled = sp.csr_array(sp.block_diag(inverse))
+    assembled = block_diagonal(inverse)
     back = np.argsort(order)
     return sp.csr_array(assembled[:, back])
 

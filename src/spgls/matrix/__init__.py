@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spgls.matrix.blocks import BlockedMatrix, RowBlocks, blocks_of
-from spgls.matrix.change import Change
+from spgls.matrix.change import Change, block_diagonal
 from spgls.matrix.cluster import DaskMatrix, dask_matrix, in_chunks
 from spgls.matrix.combined import combine_columns, whole_columns
 from spgls.matrix.convert import as_matrix, device_of, refuse_matrix_object, refuse_non_finite
@@ -40,6 +40,7 @@ __all__ = [
     "SparseMatrix",
     "Work",
     "as_matrix",
+    "block_diagonal",
     "block_length",
     "blocks_of",
     "check_lazy_vector",

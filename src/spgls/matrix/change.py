@@ -5,6 +5,7 @@ Nothing here knows of data; what it does to the columns of some is in ``combined
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +16,17 @@ from scipy.sparse.linalg import LinearOperator, onenormest
 from spgls.base.types import Array, Vector
 from spgls.matrix.equations import Factors, factors_of
 
-__all__ = ["Change"]
+__all__ = ["Change", "block_diagonal"]
 
 #: Steps towards a bound on the entries of a map that is known by its inverse, and the smallest
 #: length that is bounded, in units of the largest.
 _SWEEPS, _SMALL = 200, 1e-8
+
+
+def block_diagonal(blocks: Iterable[Any]) -> sp.csr_array:
+    """Dense or sparse blocks along the diagonal of a sparse array."""
+    # An array among them, if only an empty one, says that an array is wanted and no matrix.
+    return sp.csr_array(sp.block_diag([sp.coo_array((0, 0)), *blocks]))
 
 
 class Change:

@@ -29,7 +29,14 @@ from scipy.sparse.linalg import LinearOperator, onenormest
 from spgls.base.types import EPS, Array, Vector
 from spgls.base.vector import leading_bits
 from spgls.game.moves import Moves
-from spgls.matrix import Change, Matrix, column_squares, combine_columns, whole_columns
+from spgls.matrix import (
+    Change,
+    Matrix,
+    block_diagonal,
+    column_squares,
+    combine_columns,
+    whole_columns,
+)
 from spgls.matrix.equations import factors_of
 
 __all__ = ["Coordinates", "coordinates_of", "coordinates_of_sums"]
@@ -214,12 +221,12 @@ def _assembled(blocks: list[_Block]) -> tuple[sp.csr_array, sp.csr_array | None]
     if len(blocks) == 1:
         inverse, forward = sp.csr_array(blocks[0].inverse), blocks[0].forward
         return inverse, None if forward is None else sp.csr_array(forward)
-    inverse = sp.csr_array(sp.block_diag([one.inverse for one in blocks]))
+    inverse = block_diagonal(one.inverse for one in blocks)
     if all(one.forward is None for one in blocks):
         return inverse, None
     entries = [_entries(one) for one in blocks]
     known = all(one is not None for one in entries)
-    return inverse, sp.csr_array(sp.block_diag(entries)) if known else None
+    return inverse, block_diagonal(entries) if known else None
 
 
 def _entries(block: _Block) -> Array | None:
